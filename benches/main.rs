@@ -1,0 +1,2 @@
+//! Criterion benches; see `docs/benchmarks`.
+fn main() {}

@@ -1,0 +1,81 @@
+//! The command line: argv, environment, standard streams and exit codes. The only room that talks
+//! to people; it holds no logic of its own.
+
+mod args;
+mod completions;
+mod doctor;
+mod env;
+mod exit;
+mod logging;
+mod ls;
+mod mount;
+mod output;
+mod prove;
+mod serve;
+mod umount;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+pub use args::{Cli, Command, GlobalArgs};
+pub use env::Env;
+pub use exit::{Outcome, exit_code};
+pub use output::Output;
+
+use crate::error::Result;
+
+/// What every verb is given beside its own arguments.
+#[derive(Debug)]
+pub struct Context {
+    /// The options that every verb has.
+    pub global: GlobalArgs,
+    /// The environment, read once.
+    pub env: Env,
+    /// Standard output and standard error.
+    pub out: Output,
+}
+
+/// Runs the program on this process's arguments and returns its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let argv = args::expand_short_form(std::env::args_os().collect());
+    let wants_json = argv
+        .iter()
+        .take_while(|a| *a != "--")
+        .any(|a| a == "--json");
+    let cli = match parse(argv) {
+        Ok(cli) => cli,
+        Err(error) => return output::report_usage(&error, wants_json),
+    };
+    let Cli { global, command } = cli;
+    let out = Output::new(&global);
+    let context = Context {
+        env: Env::read(),
+        out,
+        global,
+    };
+    logging::install(&context, &command);
+    match dispatch(&context, command) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => context.out.report(&error),
+    }
+}
+
+fn parse(argv: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(argv)?;
+    Cli::from_arg_matches(&matches)
+}
+
+fn dispatch(context: &Context, command: Command) -> Result<Outcome> {
+    match command {
+        Command::Mount(args) => mount::run(context, &args),
+        Command::Umount(args) => umount::run(context, &args),
+        Command::Prove(args) => prove::run(context, &args),
+        Command::Ls(args) => ls::run(context, &args),
+        Command::Doctor(args) => doctor::run(context, &args),
+        Command::Completions(args) => completions::run(context, &args),
+        Command::Serve(args) => serve::run(context, &args),
+    }
+}

@@ -1,0 +1,1 @@
+//! Directories and records that forgefs owns: where they are, who may enter, how they are written.
