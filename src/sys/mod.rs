@@ -2,5 +2,6 @@
 //! one thing and says what the kernel said; rules about what may be done live above.
 
 mod fd;
+pub mod mounts;
 
 pub use fd::{DirFd, FileKind, FileStat, Identity, ListedEntry, os_name, stat_fd};
