@@ -1,0 +1,8 @@
+//! Real mounts, made through the program: what only the kernel can say.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test starts programs and reads its environment"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,10 @@
+//! What needs no kernel mount: the command line, the house rules, golden files.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test starts programs and reads its environment"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cli;

@@ -1,0 +1,21 @@
+//! What the three test targets share: a private host directory, git repositories with fixed ids,
+//! running programs with a deadline and a full report, mounts, and the judges that are not ours.
+//!
+//! Each target includes this folder by path, so what one of them does not use is no mistake.
+#![allow(
+    dead_code,
+    unused_macros,
+    unused_imports,
+    reason = "each target uses its own part"
+)]
+
+pub(crate) mod command;
+pub(crate) mod host;
+pub(crate) mod mounts;
+pub(crate) mod need;
+pub(crate) mod repo;
+pub(crate) mod rng;
+
+pub(crate) use command::{Finished, Run, forgefs_program};
+pub(crate) use host::Host;
+pub(crate) use repo::{Entry, Repo};
