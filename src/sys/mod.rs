@@ -1,7 +1,11 @@
 //! System calls: the only room with `unsafe`, `rustix` and `libc`. Thin and safe: each function does
 //! one thing and says what the kernel said; rules about what may be done live above.
 
+mod dir_write;
 mod fd;
+pub mod mountinfo;
 pub mod mounts;
+pub mod process;
+pub mod signals;
 
 pub use fd::{DirFd, FileKind, FileStat, Identity, ListedEntry, os_name, stat_fd};
