@@ -22,6 +22,7 @@ pub mod budget;
 pub mod cli;
 pub mod doctor;
 pub mod error;
+pub mod fault;
 pub mod git;
 pub mod mount;
 pub mod prove;

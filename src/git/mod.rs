@@ -3,23 +3,33 @@
 //!
 //! It does not know who asks: no kernel, no snapshot, no path of a work tree.
 
+mod closure;
 mod commit;
+mod config;
 mod hash;
+mod index;
 mod oid;
+mod refs;
 mod repo;
 mod source;
 mod store;
 mod strict;
 mod tree;
+mod url;
 
+pub use closure::{Closure, History, Layout, LayoutDirectory, LayoutFile, TreeTotals};
 pub use commit::{Commit, load_commit};
+pub use config::{ConfigSection, RawConfig, config_bytes};
 pub use gix::ObjectId as Oid;
 pub use gix::hash::Kind as HashKind;
 pub use gix::object::Kind;
 pub use hash::{ObjectHasher, hash_object};
+pub use index::index_bytes;
 pub use oid::{empty_tree_id, parse_full_id};
+pub use refs::{check_branch_name, head_bytes, id_line, parse_shallow, shallow_bytes};
 pub use repo::{RefStorage, Repository};
 pub use source::{Header, MemorySource, ObjectSource};
 pub use store::{Store, StoreOptions};
 pub use strict::{Strictness, TreeNotes, check_tree};
 pub use tree::{EntryKind, TreeEntries, TreeEntry, compare_names, encode_tree, entries};
+pub use url::{has_credential, host_of, redacted, without_credential};

@@ -91,7 +91,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 /// `STATX_MNT_ID_UNIQUE`, Linux 6.8.
 const STATX_MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-fn c_name(name: &[u8]) -> io::Result<CString> {
+pub(super) fn c_name(name: &[u8]) -> io::Result<CString> {
     CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 

@@ -1,0 +1,485 @@
+//! What a seed or an export holds: the commits of a bounded history and every object of their trees,
+//! each visited once (R82, R124). A tree that spells billions of files is counted, memoised by tree
+//! id, and refused before anything is expanded (R35).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::Path;
+
+use super::source::corrupt;
+use super::{Commit, EntryKind, Kind, ObjectSource, Oid, Strictness, check_tree, entries};
+use crate::budget::Budget;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::os_name;
+
+/// How many commits of the history go along (R82).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// The one commit.
+    Base,
+    /// Commits less than this many steps away from it, as `git clone --depth` counts.
+    Depth(u32),
+    /// All ancestors that the source has.
+    Full,
+}
+
+/// The objects of a commit and its history.
+#[derive(Debug)]
+pub struct Closure {
+    /// The commit it starts from.
+    pub base: Commit,
+    /// All commits, the base first.
+    pub commits: Vec<Oid>,
+    /// All trees, each once.
+    pub trees: Vec<Oid>,
+    /// All blobs, each once.
+    pub blobs: Vec<Oid>,
+    /// The commits whose parents are left out: the lines of git's `shallow` file, sorted.
+    pub shallow: Vec<Oid>,
+    /// Whether the source is shallow and has less history than was asked for (R96).
+    pub truncated: bool,
+    /// What the base's tree spells.
+    pub totals: TreeTotals,
+    base_trees: HashMap<Oid, Vec<u8>>,
+}
+
+/// What a tree spells when every path is written out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TreeTotals {
+    /// Files, links and submodules.
+    pub files: u64,
+    /// Directories, the root not counted.
+    pub directories: u64,
+    /// Bytes of all blobs, by their headers.
+    pub bytes: u64,
+    /// The same, each file rounded up to whole 4 KiB blocks.
+    pub block_bytes: u64,
+}
+
+/// The base's tree, written out.
+#[derive(Debug, Default)]
+pub struct Layout {
+    /// Directories before what they hold, the root (an empty path) first.
+    pub directories: Vec<LayoutDirectory>,
+    /// Files, links and submodules.
+    pub files: Vec<LayoutFile>,
+}
+
+/// One directory of a [`Layout`].
+#[derive(Debug)]
+pub struct LayoutDirectory {
+    /// Path from the root, without a slash at either end.
+    pub path: Vec<u8>,
+    /// Its tree.
+    pub tree_id: Oid,
+}
+
+/// One file, link or submodule of a [`Layout`].
+#[derive(Debug)]
+pub struct LayoutFile {
+    /// Path from the root.
+    pub path: Vec<u8>,
+    /// What it is; never a directory.
+    pub kind: EntryKind,
+    /// The blob, or the commit of a submodule.
+    pub id: Oid,
+    /// Size of the blob in bytes, by its header; 0 for a submodule.
+    pub size: u64,
+}
+
+impl Closure {
+    /// Walks the history of `base` and all trees of it.
+    ///
+    /// `source_shallow` are the commits that the source's own `shallow` file names: their parents
+    /// are not looked for, as git does not. Every tree of the base is held to git's rules for names
+    /// (R10); the content of no blob is read.
+    ///
+    /// # Errors
+    /// `missing-object`, `corrupt-object`, `bad-tree`; `budget-entries`, `budget-bytes` and
+    /// `budget-depth` where the base's tree spells more than `budget` allows.
+    pub fn walk(
+        objects: &dyn ObjectSource,
+        base: &Commit,
+        history: History,
+        source_shallow: &HashSet<Oid>,
+        budget: &mut Budget,
+    ) -> Result<Self> {
+        let commits = walk_commits(objects, base, history, source_shallow)?;
+        let mut closure = Self {
+            base: base.clone(),
+            commits: commits.ids,
+            trees: Vec::new(),
+            blobs: Vec::new(),
+            shallow: commits.shallow,
+            truncated: commits.truncated,
+            totals: TreeTotals::default(),
+            base_trees: HashMap::new(),
+        };
+        let mut seen = HashSet::new();
+        for (at, root) in commits.roots.iter().enumerate() {
+            closure.walk_tree(objects, root, &mut seen, at == 0)?;
+        }
+        closure.totals = closure.count(objects, budget)?;
+        Ok(closure)
+    }
+
+    fn walk_tree(
+        &mut self,
+        objects: &dyn ObjectSource,
+        root: &Oid,
+        seen: &mut HashSet<Oid>,
+        is_base: bool,
+    ) -> Result<()> {
+        let mut stack = vec![*root];
+        while let Some(tree_id) = stack.pop() {
+            if !seen.insert(tree_id) {
+                continue;
+            }
+            let bytes = objects.read(&tree_id, Kind::Tree)?;
+            if is_base {
+                check_tree(&bytes, objects.hash_kind(), Strictness::Serve)
+                    .map_err(|e| e.about(tree_id))?;
+            }
+            self.trees.push(tree_id);
+            let first_below = stack.len();
+            for entry in entries(&bytes, objects.hash_kind()) {
+                let entry = entry.map_err(|e| e.about(tree_id))?;
+                match entry.kind() {
+                    EntryKind::Directory => stack.push(entry.id),
+                    EntryKind::Submodule => {}
+                    EntryKind::File { .. } | EntryKind::Symlink => {
+                        if seen.insert(entry.id) {
+                            self.blobs.push(entry.id);
+                        }
+                    }
+                }
+            }
+            stack.get_mut(first_below..).unwrap_or_default().reverse();
+            if is_base {
+                self.base_trees.insert(tree_id, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what the base's tree spells, each distinct tree once.
+    fn count(&self, objects: &dyn ObjectSource, budget: &mut Budget) -> Result<TreeTotals> {
+        let mut known: HashMap<Oid, TreeTotals> = HashMap::new();
+        let mut stack = vec![(self.base.tree_id, false)];
+        let mut depth = 0_u32;
+        while let Some((tree_id, children_known)) = stack.pop() {
+            if children_known {
+                depth = depth.saturating_sub(1);
+            }
+            if known.contains_key(&tree_id) {
+                continue;
+            }
+            if !children_known {
+                budget.check_depth(depth, Path::new(""))?;
+                depth += 1;
+                stack.push((tree_id, true));
+            }
+            let mut totals = TreeTotals::default();
+            for entry in entries(self.base_tree(&tree_id)?, objects.hash_kind()) {
+                let entry = entry?;
+                match entry.kind() {
+                    EntryKind::Directory if !children_known => stack.push((entry.id, false)),
+                    EntryKind::Directory => {
+                        let below = known
+                            .get(&entry.id)
+                            .copied()
+                            .ok_or_else(|| corrupt(&entry.id, "is a tree that holds itself"))?;
+                        totals.directories = totals.directories.saturating_add(1);
+                        totals.add(below);
+                    }
+                    EntryKind::Submodule => totals.files = totals.files.saturating_add(1),
+                    EntryKind::File { .. } | EntryKind::Symlink if children_known => {
+                        let bytes = objects.size(&entry.id)?;
+                        totals.add(TreeTotals {
+                            files: 1,
+                            directories: 0,
+                            bytes,
+                            block_bytes: bytes.div_ceil(4096).saturating_mul(4096),
+                        });
+                    }
+                    EntryKind::File { .. } | EntryKind::Symlink => {}
+                }
+            }
+            if children_known {
+                known.insert(tree_id, totals);
+            }
+        }
+        let totals = known.get(&self.base.tree_id).copied().unwrap_or_default();
+        let root = Path::new("");
+        budget.spend_entries(totals.files.saturating_add(totals.directories), root)?;
+        budget.spend_bytes(totals.bytes, root)?;
+        Ok(totals)
+    }
+
+    fn base_tree(&self, tree_id: &Oid) -> Result<&[u8]> {
+        self.base_trees
+            .get(tree_id)
+            .map(Vec::as_slice)
+            .ok_or_else(|| super::source::missing(tree_id))
+    }
+
+    /// Writes the base's tree out: every directory, file, link and submodule with its path. The
+    /// walk's budget has bounded how many there are.
+    ///
+    /// # Errors
+    /// `missing-object`, `corrupt-object` where a blob's size cannot be told.
+    pub fn layout(&self, objects: &dyn ObjectSource) -> Result<Layout> {
+        let mut layout = Layout::default();
+        let mut stack = vec![(Vec::new(), self.base.tree_id)];
+        while let Some((path, tree_id)) = stack.pop() {
+            for entry in entries(self.base_tree(&tree_id)?, objects.hash_kind()) {
+                let entry = entry?;
+                let mut below = path.clone();
+                if !below.is_empty() {
+                    below.push(b'/');
+                }
+                below.extend_from_slice(entry.name);
+                let kind = entry.kind();
+                if kind == EntryKind::Directory {
+                    stack.push((below, entry.id));
+                    continue;
+                }
+                let size = match kind {
+                    EntryKind::Submodule => 0,
+                    _ => objects
+                        .size(&entry.id)
+                        .map_err(|e| e.at(Path::new(os_name(&below))))?,
+                };
+                layout.files.push(LayoutFile {
+                    path: below,
+                    kind,
+                    id: entry.id,
+                    size,
+                });
+            }
+            layout.directories.push(LayoutDirectory { path, tree_id });
+        }
+        Ok(layout)
+    }
+
+    /// Returns all objects in the order a pack holds them: commits, trees, blobs, each kind in the
+    /// order it lies in the source, so that reading is one sweep and every delta's base that comes
+    /// first there comes first here.
+    #[must_use]
+    pub fn pack_order(&self, objects: &dyn ObjectSource) -> Vec<(Kind, Oid)> {
+        let mut order = Vec::with_capacity(self.object_count());
+        for (kind, ids) in [
+            (Kind::Commit, &self.commits),
+            (Kind::Tree, &self.trees),
+            (Kind::Blob, &self.blobs),
+        ] {
+            let mut placed: Vec<(u64, Oid)> = ids
+                .iter()
+                .map(|id| (objects.place(id).unwrap_or(u64::MAX), *id))
+                .collect();
+            placed.sort_unstable();
+            order.extend(placed.into_iter().map(|(_, id)| (kind, id)));
+        }
+        order
+    }
+
+    /// Returns the number of objects.
+    #[must_use]
+    pub fn object_count(&self) -> usize {
+        self.commits.len() + self.trees.len() + self.blobs.len()
+    }
+}
+
+impl TreeTotals {
+    fn add(&mut self, other: Self) {
+        self.files = self.files.saturating_add(other.files);
+        self.directories = self.directories.saturating_add(other.directories);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.block_bytes = self.block_bytes.saturating_add(other.block_bytes);
+    }
+}
+
+struct Commits {
+    ids: Vec<Oid>,
+    roots: Vec<Oid>,
+    shallow: Vec<Oid>,
+    truncated: bool,
+}
+
+/// Breadth first, so that a commit's level is its least distance from the base.
+fn walk_commits(
+    objects: &dyn ObjectSource,
+    base: &Commit,
+    history: History,
+    source_shallow: &HashSet<Oid>,
+) -> Result<Commits> {
+    let levels_max = match history {
+        History::Base => 1,
+        History::Depth(0) => {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                "usage",
+                "a history of 0 commits holds nothing; give 1 or more",
+            ));
+        }
+        History::Depth(levels) => levels,
+        History::Full => u32::MAX,
+    };
+    let mut out = Commits {
+        ids: Vec::new(),
+        roots: Vec::new(),
+        shallow: Vec::new(),
+        truncated: false,
+    };
+    let mut seen = HashSet::from([base.id]);
+    let mut ends = Vec::new();
+    let mut queue = VecDeque::from([(base.id, 1_u32)]);
+    while let Some((id, level)) = queue.pop_front() {
+        let commit = if id == base.id {
+            base.clone()
+        } else {
+            let bytes = objects.read(&id, Kind::Commit)?;
+            Commit::parse(id, &bytes, objects.hash_kind())?
+        };
+        out.ids.push(id);
+        out.roots.push(commit.tree_id);
+        let is_cut_in_source = source_shallow.contains(&id) && !commit.parent_ids.is_empty();
+        if level >= levels_max || is_cut_in_source {
+            out.truncated |= is_cut_in_source && level < levels_max;
+            if !commit.parent_ids.is_empty() {
+                ends.push((id, commit.parent_ids));
+            }
+            continue;
+        }
+        for parent in commit.parent_ids {
+            if seen.insert(parent) {
+                queue.push_back((parent, level + 1));
+            }
+        }
+    }
+    let included: HashSet<Oid> = out.ids.iter().copied().collect();
+    out.shallow = ends
+        .into_iter()
+        .filter(|(_, parents)| parents.iter().any(|parent| !included.contains(parent)))
+        .map(|(id, _)| id)
+        .collect();
+    out.shallow.sort_unstable();
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{HashKind, MemorySource, encode_tree, load_commit};
+    use super::*;
+    use crate::budget::Limits;
+
+    struct Small {
+        objects: MemorySource,
+        tip: Commit,
+    }
+
+    fn commit(objects: &mut MemorySource, tree: &Oid, parents: &[Oid], n: u32) -> Oid {
+        let parents: String = parents.iter().map(|p| format!("parent {p}\n")).collect();
+        let text = format!("tree {tree}\n{parents}committer A <a@b> {n} +0000\n\nm\n");
+        objects.insert(Kind::Commit, text).unwrap()
+    }
+
+    /// root <- a <- tip, root <- b <- tip
+    fn small() -> Small {
+        let mut objects = MemorySource::new(HashKind::Sha1);
+        let blob = objects.insert(Kind::Blob, "x").unwrap();
+        let sub = encode_tree([(&b"100755"[..], &b"run"[..], &blob)]);
+        let sub = objects.insert(Kind::Tree, sub).unwrap();
+        let list = [
+            (&b"100644"[..], &b"f"[..], &blob),
+            (b"120000", b"l", &blob),
+            (b"160000", b"m", &sub),
+            (b"40000", b"z", &sub),
+        ];
+        let tree = objects.insert(Kind::Tree, encode_tree(list)).unwrap();
+        let root = commit(&mut objects, &sub, &[], 1);
+        let a = commit(&mut objects, &sub, &[root], 2);
+        let b = commit(&mut objects, &tree, &[root], 3);
+        let tip = commit(&mut objects, &tree, &[a, b], 4);
+        let tip = load_commit(&objects, &tip).unwrap();
+        Small { objects, tip }
+    }
+
+    fn walk(small: &Small, history: History, shallow: &[Oid]) -> Result<Closure> {
+        let shallow = shallow.iter().copied().collect();
+        let mut budget = Budget::new(Limits::default());
+        Closure::walk(&small.objects, &small.tip, history, &shallow, &mut budget)
+    }
+
+    #[test]
+    fn r82_history_is_cut_where_it_was_asked_to_be() {
+        let small = small();
+        for (history, commits, shallow) in [
+            (History::Base, 1, 1),
+            (History::Depth(1), 1, 1),
+            (History::Depth(2), 3, 2),
+            (History::Depth(3), 4, 0),
+            (History::Full, 4, 0),
+        ] {
+            let closure = walk(&small, history, &[]).unwrap();
+            assert_eq!(
+                (closure.commits.len(), closure.shallow.len()),
+                (commits, shallow),
+                "{history:?}"
+            );
+            assert!(!closure.truncated);
+        }
+        let cut = small.tip.parent_ids.clone();
+        let closure = walk(&small, History::Full, &cut).unwrap();
+        assert_eq!((closure.commits.len(), closure.shallow.len()), (3, 2));
+        assert!(closure.truncated);
+        assert!(walk(&small, History::Depth(0), &[]).is_err());
+    }
+
+    #[test]
+    fn the_layout_spells_every_path_once() {
+        let small = small();
+        let closure = walk(&small, History::Base, &[]).unwrap();
+        let layout = closure.layout(&small.objects).unwrap();
+        let mut files: Vec<_> = layout
+            .files
+            .iter()
+            .map(|f| f.path.escape_ascii().to_string())
+            .collect();
+        files.sort();
+        assert_eq!(files, ["f", "l", "m", "z/run"]);
+        assert_eq!(layout.directories.len(), 2);
+        assert_eq!((closure.totals.files, closure.totals.bytes), (4, 3));
+        assert_eq!((closure.trees.len(), closure.blobs.len()), (2, 1));
+    }
+
+    #[test]
+    fn r35_a_tree_that_spells_billions_of_files_is_refused_unexpanded() {
+        let mut objects = MemorySource::new(HashKind::Sha1);
+        let blob = objects.insert(Kind::Blob, "boom").unwrap();
+        let names: Vec<String> = (0..10).map(|n| format!("f{n}")).collect();
+        let mut id = blob;
+        for level in 0..11 {
+            let mode: &[u8] = if level == 0 { b"100644" } else { b"40000" };
+            let tree = encode_tree(names.iter().map(|n| (mode, n.as_bytes(), &id)));
+            id = objects.insert(Kind::Tree, tree).unwrap();
+        }
+        let tip = commit(&mut objects, &id, &[], 1);
+        let tip = load_commit(&objects, &tip).unwrap();
+        let error = walk(&Small { objects, tip }, History::Base, &[]).unwrap_err();
+        assert_eq!(error.slug(), "budget-entries");
+    }
+
+    #[test]
+    fn a_missing_parent_is_an_error_only_where_it_is_asked_for() {
+        let mut small = small();
+        let absent = Oid::empty_blob(HashKind::Sha1);
+        let tree = small.tip.tree_id;
+        let tip = commit(&mut small.objects, &tree, &[absent], 9);
+        small.tip = load_commit(&small.objects, &tip).unwrap();
+        assert!(walk(&small, History::Base, &[]).is_ok());
+        assert_eq!(
+            walk(&small, History::Full, &[]).unwrap_err().slug(),
+            "missing-object"
+        );
+    }
+}
