@@ -9,13 +9,21 @@
     reason = "each target uses its own part"
 )]
 
+pub(crate) mod bad_trees;
 pub(crate) mod command;
 pub(crate) mod host;
+pub(crate) mod listing;
+pub(crate) mod mounted;
 pub(crate) mod mounts;
 pub(crate) mod need;
+pub(crate) mod oracle;
+pub(crate) mod plants;
 pub(crate) mod repo;
 pub(crate) mod rng;
+pub(crate) mod zoo;
 
 pub(crate) use command::{Finished, Run, forgefs_program};
 pub(crate) use host::Host;
+pub(crate) use mounted::{Mounted, wait_for};
+pub(crate) use need::need;
 pub(crate) use repo::{Entry, Repo};
