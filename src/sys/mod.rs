@@ -7,9 +7,11 @@ pub mod mountinfo;
 pub mod mounts;
 pub mod process;
 pub mod signals;
+mod spool;
 mod write;
 
 pub use fd::{DirFd, FileKind, FileStat, Identity, ListedEntry, os_name, stat_fd};
+pub use spool::SpoolFile;
 pub use write::{
     FreeSpace, WrittenStat, clear_umask, copy_file, finish_file, make_and_open_dir, set_file_mode,
 };
