@@ -14,6 +14,8 @@ mod repo;
 mod source;
 mod store;
 mod strict;
+#[cfg(test)]
+mod strict_oracle;
 mod tree;
 mod url;
 

@@ -1,6 +1,6 @@
 //! What stock `git fsck --strict` calls an error in a tree (R10), and what it only remarks on (R11).
 //!
-//! Rules and names are those of git's `fsck.c`; the test beside the zoo asks real git about each.
+//! Rules and names are those of git's `fsck.c`; `strict_oracle.rs` asks real git about each.
 
 use super::tree::{compare_names, entries};
 use super::{EntryKind, HashKind};
@@ -63,7 +63,8 @@ pub fn check_tree(bytes: &[u8], hash_kind: HashKind, strictness: Strictness) -> 
             files.pop();
         }
         if is_tree {
-            if files.contains(&entry.name) {
+            // The longest name on the stack is the only one that can be as long as this one.
+            if files.last() == Some(&entry.name) {
                 return Err(bad(entry.name, "stands twice", "duplicateEntries"));
             }
         } else {
@@ -71,7 +72,7 @@ pub fn check_tree(bytes: &[u8], hash_kind: HashKind, strictness: Strictness) -> 
         }
         if strictness == Strictness::Admit
             && entry.kind() == EntryKind::Symlink
-            && is_dot_name(entry.name, "gitmodules")
+            && is_dot_gitmodules(entry.name)
         {
             return Err(bad(entry.name, "is a symbolic link", "gitmodulesSymlink"));
         }
@@ -89,7 +90,7 @@ fn check_name(name: &[u8]) -> Result<()> {
         b"." => Some(("is the directory itself", "hasDot")),
         b".." => Some(("is the parent directory", "hasDotdot")),
         _ if name.contains(&b'/') => Some(("contains a slash", "fullPathname")),
-        _ if is_dot_name(name, "git") => Some(("is git's own directory in disguise", "hasDotgit")),
+        _ if is_dot_git(name) => Some(("is git's own directory in disguise", "hasDotgit")),
         _ if name.len() > 4096 => Some(("is longer than 4096 bytes", "largePathname")),
         _ => None,
     };
@@ -105,23 +106,37 @@ fn bad(name: &[u8], why: &str, rule: &str) -> Error {
     )
 }
 
-/// Returns whether `name` reads as `.<word>` on HFS+ or NTFS, or behind a backslash.
-fn is_dot_name(name: &[u8], word: &str) -> bool {
-    hfs_reads_as(name, word)
-        || name
-            .split(|b| *b == b'\\')
-            .any(|part| ntfs_reads_as(part, word))
+/// Returns whether some file system would take `name` for `.git`: HFS+, or NTFS, for which a
+/// backslash is a separator.
+fn is_dot_git(name: &[u8]) -> bool {
+    hfs_reads_as(name, "git") || backslash_tails(name).any(ntfs_reads_as_git)
 }
 
-/// HFS+ folds case and ignores these code points; git stops at malformed UTF-8 as at an end.
+/// Returns whether some file system would take `name` for `.gitmodules`.
+fn is_dot_gitmodules(name: &[u8]) -> bool {
+    hfs_reads_as(name, "gitmodules") || backslash_tails(name).any(ntfs_reads_as_gitmodules)
+}
+
+/// Returns `name`, then what follows each backslash in it.
+fn backslash_tails(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let after = name.iter().enumerate().filter(|(_, byte)| **byte == b'\\');
+    std::iter::once(name).chain(after.map(|(at, _)| &name[at + 1..]))
+}
+
+/// HFS+ folds case and ignores some code points. To git malformed UTF-8 and the non-characters
+/// U+FFFE and U+FFFF are the end of a name.
 fn hfs_reads_as(name: &[u8], word: &str) -> bool {
     let valid = match std::str::from_utf8(name) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&name[..error.valid_up_to()]).unwrap_or_default(),
     };
-    let ignored = |c: &char| matches!(*c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let ignored = |c: &char| {
+        matches!(*c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+            || matches!(*c, '\u{206a}'..='\u{206f}' | '\u{feff}')
+    };
     let mut seen = valid
         .chars()
+        .take_while(|c| !matches!(*c, '\u{fffe}' | '\u{ffff}'))
         .filter(|c| !ignored(c))
         .map(|c| c.to_ascii_lowercase());
     seen.next() == Some('.')
@@ -129,35 +144,44 @@ fn hfs_reads_as(name: &[u8], word: &str) -> bool {
         && seen.next().is_none()
 }
 
-/// NTFS folds case, drops trailing dots and spaces, ends a name at `:`, and knows short names.
-fn ntfs_reads_as(name: &[u8], word: &str) -> bool {
-    let stem_end = name.iter().position(|b| *b == b':').unwrap_or(name.len());
-    let stem = &name[..stem_end];
-    let end = stem
+/// NTFS folds case, drops dots and spaces at the end, starts a stream at `:`, and knows a short name.
+fn ntfs_reads_as_git(name: &[u8]) -> bool {
+    [&b".git"[..], b"git~1"]
         .iter()
-        .rposition(|b| !matches!(b, b'.' | b' '))
-        .map_or(0, |last| last + 1);
-    let stem = &stem[..end];
-    let dotted = stem
-        .strip_prefix(b".")
-        .is_some_and(|rest| rest.eq_ignore_ascii_case(word.as_bytes()));
-    dotted || ntfs_short_name(stem, word)
+        .filter_map(|stem| strip_prefix_any_case(name, stem))
+        .any(|rest| ends_for_ntfs(rest, b":\\"))
 }
 
-fn ntfs_short_name(stem: &[u8], word: &str) -> bool {
-    match word {
-        "git" => stem.eq_ignore_ascii_case(b"git~1"),
-        "gitmodules" => {
-            let is = |name: &str| stem.eq_ignore_ascii_case(name.as_bytes());
-            (1..=4).any(|n| is(&format!("gitmod~{n}")))
-                || (stem.len() == 8
-                    && stem[..2].eq_ignore_ascii_case(b"gi")
-                    && stem
-                        .get(2..6)
-                        .is_some_and(|h| h.eq_ignore_ascii_case(b"7eba")))
-        }
-        _ => false,
-    }
+/// The same for `.gitmodules`, whose short names are `gitmod~1` to `~4` and, once those are taken,
+/// letters of a hash with a longer number: `gi7eba~1`, `gi7eb~12` and so on.
+fn ntfs_reads_as_gitmodules(name: &[u8]) -> bool {
+    let plain = strip_prefix_any_case(name, b".gitmodules");
+    let short = strip_prefix_any_case(name, b"gitmod~")
+        .and_then(|rest| rest.split_first())
+        .and_then(|(digit, rest)| (b'1'..=b'4').contains(digit).then_some(rest));
+    let hashed = name.split_at_checked(8).and_then(|(stem, rest)| {
+        let tilde = stem.iter().position(|byte| *byte == b'~')?;
+        let letters = b"gi7eba".get(..tilde)?;
+        let digits = &stem[tilde + 1..];
+        let is_number = digits.first() != Some(&b'0') && digits.iter().all(u8::is_ascii_digit);
+        (stem[..tilde].eq_ignore_ascii_case(letters) && is_number).then_some(rest)
+    });
+    [plain, short, hashed]
+        .into_iter()
+        .flatten()
+        .any(|rest| ends_for_ntfs(rest, b":"))
+}
+
+fn strip_prefix_any_case<'a>(name: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (head, rest) = name.split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// Returns whether NTFS sees nothing in `rest`: dots and spaces up to the end or one of `ends`.
+fn ends_for_ntfs(rest: &[u8], ends: &[u8]) -> bool {
+    rest.iter()
+        .find(|byte| !matches!(byte, b'.' | b' '))
+        .is_none_or(|byte| ends.contains(byte))
 }
 
 #[cfg(test)]
