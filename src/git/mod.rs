@@ -6,6 +6,7 @@
 mod closure;
 mod commit;
 mod config;
+mod facts;
 mod hash;
 mod index;
 mod oid;
@@ -22,6 +23,7 @@ mod url;
 pub use closure::{Closure, History, Layout, LayoutDirectory, LayoutFile, TreeTotals};
 pub use commit::{Commit, load_commit};
 pub use config::{ConfigSection, RawConfig, config_bytes};
+pub use facts::{Names, RepositoryFacts};
 pub use gix::ObjectId as Oid;
 pub use gix::hash::Kind as HashKind;
 pub use gix::object::Kind;
