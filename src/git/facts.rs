@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::{HashKind, RefStorage, Repository};
+use crate::error::{IoContext, Result};
 use crate::sys::DirFd;
 
 /// Bytes of one settings file that are read at most.
@@ -41,8 +42,12 @@ impl Names {
 }
 
 /// What was found around the objects of a repository.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryFacts {
+    /// The hash of its ids.
+    pub hash_kind: HashKind,
+    /// How refs are kept.
+    pub ref_storage: RefStorage,
     /// The git directory belongs to a linked worktree.
     pub linked_worktree: bool,
     /// Who owns the git directory.
@@ -51,7 +56,7 @@ pub struct RepositoryFacts {
     pub shallow_commits: u64,
     /// Lines of `info/grafts`.
     pub grafts: u64,
-    /// Ids that a ref below `refs/replace` would replace.
+    /// Ids that a ref below `refs/replace` would replace; not looked for in a reftable.
     pub replacements: Names,
     /// The repository has a commit-graph.
     pub commit_graph: bool,
@@ -81,55 +86,83 @@ pub struct RepositoryFacts {
 impl Repository {
     /// Looks around the repository's objects.
     ///
-    /// Guarantees: no program, no network, no lock, no waiting on a FIFO; at most a few dozen
+    /// Guarantees: no program, no network, no lock, no waiting on a FIFO; at most some dozen
     /// megabytes of lists are read.
-    #[must_use]
-    pub fn facts(&self) -> RepositoryFacts {
-        let mut facts = RepositoryFacts {
-            linked_worktree: self.git_dir != self.common_dir,
-            owner_uid: DirFd::open(&self.git_dir)
-                .and_then(|dir| dir.stat_self())
-                .ok()
-                .map(|stat| stat.uid),
-            ..RepositoryFacts::default()
-        };
-        facts.read_lists(&self.common_dir);
-        facts.read_replacements(&self.common_dir, self.ref_storage);
-        facts.read_store(&self.common_dir.join("objects"));
-        facts.read_settings(&self.common_dir, "config");
-        if facts.worktree_settings {
-            facts.read_settings(&self.git_dir, "config.worktree");
-        }
-        facts.sparse_index = facts
-            .try_read("index", has_sparse_index(&self.git_dir, self.hash_kind))
-            .unwrap_or_default();
-        facts
+    ///
+    /// # Errors
+    /// What opening the two directories says.
+    pub fn facts(&self) -> Result<RepositoryFacts> {
+        let open =
+            |path: &Path| DirFd::open(path).doing(|| format!("cannot open {}", path.display()));
+        Ok(RepositoryFacts::gather(
+            &open(&self.git_dir)?,
+            &open(&self.common_dir)?,
+            self.hash_kind,
+            self.ref_storage,
+        ))
     }
 }
 
 impl RepositoryFacts {
-    fn read_lists(&mut self, common_dir: &Path) {
-        if let Some(bytes) = self.read(common_dir, "shallow", LIST_BYTES_MAX) {
-            self.shallow_commits = count_lines(&bytes);
+    /// Looks around the objects of the repository with these directories.
+    pub(crate) fn gather(
+        git: &DirFd,
+        common: &DirFd,
+        hash_kind: HashKind,
+        ref_storage: RefStorage,
+    ) -> Self {
+        let identity = |dir: &DirFd| dir.stat_self().ok().map(|stat| stat.identity);
+        let mut facts = Self {
+            hash_kind,
+            ref_storage,
+            linked_worktree: identity(git) != identity(common),
+            owner_uid: git.stat_self().ok().map(|stat| stat.uid),
+            shallow_commits: 0,
+            grafts: 0,
+            replacements: Names::default(),
+            commit_graph: false,
+            alternates: Names::default(),
+            promisor_remote: None,
+            promisor_packs: 0,
+            sparse_checkout: false,
+            worktree_settings: false,
+            sparse_index: false,
+            info_attributes: None,
+            filter_drivers: Vec::new(),
+            line_end_settings: Vec::new(),
+            unread: Vec::new(),
+        };
+        facts.read_lists(common);
+        if ref_storage == RefStorage::Files {
+            facts.read_replacements(common);
         }
-        if let Some(bytes) = self.read(common_dir, "info/grafts", LIST_BYTES_MAX) {
-            self.grafts = count_lines(&bytes);
+        facts.read_store(common);
+        facts.read_settings(common, "config");
+        if facts.worktree_settings {
+            facts.read_settings(git, "config.worktree");
         }
-        self.info_attributes = self.read(common_dir, "info/attributes", SETTINGS_BYTES_MAX);
+        facts.sparse_index = facts
+            .try_read("index", has_sparse_index(git, hash_kind))
+            .unwrap_or_default();
+        facts
     }
 
-    fn read_replacements(&mut self, common_dir: &Path, ref_storage: RefStorage) {
-        if ref_storage == RefStorage::Reftable {
-            // Names in a reftable are packed by prefix; no ref is needed to read an id.
-            self.unread
-                .push("refs/replace: refs are kept in a reftable".into());
-            return;
+    fn read_lists(&mut self, common: &DirFd) {
+        if let Some(bytes) = self.read(common, "shallow", LIST_BYTES_MAX) {
+            self.shallow_commits = count_lines(&bytes);
         }
-        for name in self.list(common_dir, "refs/replace") {
+        if let Some(bytes) = self.read(common, "info/grafts", LIST_BYTES_MAX) {
+            self.grafts = count_lines(&bytes);
+        }
+        self.info_attributes = self.read(common, "info/attributes", SETTINGS_BYTES_MAX);
+    }
+
+    fn read_replacements(&mut self, common: &DirFd) {
+        for name in self.list(common, "refs/replace") {
             self.replacements.push(&name);
         }
         let packed = self
-            .read(common_dir, "packed-refs", LIST_BYTES_MAX)
+            .read(common, "packed-refs", LIST_BYTES_MAX)
             .unwrap_or_default();
         for line in packed.split(|byte| *byte == b'\n') {
             let name = line.splitn(2, |byte| *byte == b' ').nth(1);
@@ -139,20 +172,23 @@ impl RepositoryFacts {
         }
     }
 
-    fn read_store(&mut self, objects: &Path) {
-        if let Some(bytes) = self.read(objects, "info/alternates", SETTINGS_BYTES_MAX) {
+    fn read_store(&mut self, common: &DirFd) {
+        if let Some(bytes) = self.read(common, "objects/info/alternates", SETTINGS_BYTES_MAX) {
             for line in lines(&bytes) {
                 self.alternates.push(line);
             }
         }
-        let is_file = |name: &str| std::fs::symlink_metadata(objects.join(name)).is_ok();
-        self.commit_graph = is_file("info/commit-graph") || is_file("info/commit-graphs");
-        for name in self.list(objects, "pack") {
+        self.commit_graph = ["commit-graph", "commit-graphs"].iter().any(|name| {
+            common
+                .stat(format!("objects/info/{name}").as_bytes())
+                .is_ok()
+        });
+        for name in self.list(common, "objects/pack") {
             self.promisor_packs += u64::from(name.ends_with(b".promisor"));
         }
     }
 
-    fn read_settings(&mut self, dir: &Path, name: &str) {
+    fn read_settings(&mut self, dir: &DirFd, name: &str) {
         let Some(bytes) = self.read(dir, name, SETTINGS_BYTES_MAX) else {
             return;
         };
@@ -204,12 +240,14 @@ impl RepositoryFacts {
     }
 
     /// Returns the content of a file; `None` where it is absent or, with a remark, unreadable.
-    fn read(&mut self, dir: &Path, name: &str, bytes_max: u64) -> Option<Vec<u8>> {
+    fn read(&mut self, dir: &DirFd, name: &str, bytes_max: u64) -> Option<Vec<u8>> {
         self.try_read(name, read_bounded(dir, name, bytes_max))
     }
 
-    fn list(&mut self, dir: &Path, name: &str) -> Vec<Vec<u8>> {
-        let listed = DirFd::open(&dir.join(name)).and_then(|dir| dir.list());
+    fn list(&mut self, dir: &DirFd, name: &str) -> Vec<Vec<u8>> {
+        let listed = dir
+            .open_dir_following(name.as_bytes())
+            .and_then(|dir| dir.list());
         let entries = self.try_read(name, listed).unwrap_or_default();
         entries.into_iter().map(|entry| entry.name).collect()
     }
@@ -228,8 +266,7 @@ impl RepositoryFacts {
 }
 
 /// Opens a regular file without waiting on anything else that may stand there.
-fn open_regular(dir: &Path, name: &str) -> io::Result<std::fs::File> {
-    let dir = DirFd::open(dir)?;
+fn open_regular(dir: &DirFd, name: &str) -> io::Result<std::fs::File> {
     let file = dir.open_file_following(name.as_bytes())?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -237,7 +274,7 @@ fn open_regular(dir: &Path, name: &str) -> io::Result<std::fs::File> {
     Ok(file)
 }
 
-fn read_bounded(dir: &Path, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+fn read_bounded(dir: &DirFd, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = open_regular(dir, name)?;
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -261,10 +298,10 @@ fn count_lines(bytes: &[u8]) -> u64 {
 
 /// Returns whether the index says that it holds directories: its last extension is an empty `sdir`,
 /// or the last before `EOIE` (an offset and one hash); a hash of the whole file follows.
-fn has_sparse_index(git_dir: &Path, hash_kind: HashKind) -> io::Result<bool> {
+fn has_sparse_index(git: &DirFd, hash_kind: HashKind) -> io::Result<bool> {
     const SIGN: &[u8] = b"sdir\0\0\0\0";
     let hash_len = hash_kind.len_in_bytes();
-    let mut file = open_regular(git_dir, "index")?;
+    let mut file = open_regular(git, "index")?;
     let len = file.metadata()?.len();
     let tail_len = len.min(256);
     file.seek(SeekFrom::Start(len - tail_len))?;

@@ -1,7 +1,7 @@
 //! One row of the survey: a feature, whether it is there, what becomes of it, and where.
 
-use serde::ser::{SerializeMap, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use super::Purpose;
 use crate::git::Oid;

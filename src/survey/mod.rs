@@ -4,10 +4,15 @@
 mod attributes;
 mod feature;
 mod rows;
+mod surroundings;
 mod walk;
 
 #[cfg(test)]
-mod tests;
+mod lab;
+#[cfg(test)]
+mod lab_around;
+#[cfg(test)]
+mod lab_tree;
 
 use serde::Serialize;
 
@@ -15,7 +20,7 @@ pub use feature::{Feature, Place, Verdict};
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
-use crate::git::{Commit, ObjectSource, Repository};
+use crate::git::{Commit, ObjectSource, Repository, RepositoryFacts};
 
 /// How far a survey looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -71,7 +76,16 @@ pub fn survey(
     depth: Depth,
     budget: &mut Budget,
 ) -> Result<Survey> {
-    let facts = repository.facts();
+    survey_with(&repository.facts()?, objects, commit, depth, budget)
+}
+
+fn survey_with(
+    facts: &RepositoryFacts,
+    objects: &dyn ObjectSource,
+    commit: &Commit,
+    depth: Depth,
+    budget: &mut Budget,
+) -> Result<Survey> {
     let mut findings = match depth {
         Depth::Repository => walk::look_at_root(objects, &commit.tree_id)?,
         Depth::Full => walk::walk(objects, &commit.tree_id, budget)?,
@@ -84,10 +98,10 @@ pub fn survey(
         depth,
         commit: commit.id.to_string(),
         tree: commit.tree_id.to_string(),
-        object_format: repository.hash_kind.to_string(),
+        object_format: facts.hash_kind.to_string(),
         entries: full.then_some(findings.totals.entries),
         bytes: full.then_some(findings.totals.bytes),
-        features: rows::rows(repository, &facts, &findings, commit, depth),
+        features: rows::rows(facts, &findings, commit, depth),
     })
 }
 

@@ -3,21 +3,18 @@
 use super::Depth;
 use super::feature::{Feature, Place, Places, Verdict};
 use super::walk::Findings;
-use crate::git::{Commit, HashKind, RefStorage, Repository, RepositoryFacts};
-use crate::sys::effective_uid;
+use crate::git::{Commit, RepositoryFacts};
 
 use Verdict::{Noted, Supported, Unsupported};
 
 /// Returns all rows, in the order of R89.
 pub(super) fn rows(
-    repository: &Repository,
     facts: &RepositoryFacts,
     findings: &Findings,
     commit: &Commit,
     depth: Depth,
 ) -> Vec<Feature> {
     let table = Table {
-        repository,
         facts,
         found: findings,
         full: depth == Depth::Full,
@@ -49,15 +46,15 @@ pub(super) fn rows(
     rows
 }
 
-struct Table<'a> {
-    repository: &'a Repository,
-    facts: &'a RepositoryFacts,
-    found: &'a Findings,
-    full: bool,
+/// What the rows are made from.
+pub(super) struct Table<'a> {
+    pub(super) facts: &'a RepositoryFacts,
+    pub(super) found: &'a Findings,
+    pub(super) full: bool,
 }
 
 /// A row of something that is not there.
-fn absent(name: &'static str, detail: impl Into<String>) -> Feature {
+pub(super) fn absent(name: &'static str, detail: impl Into<String>) -> Feature {
     Feature {
         name,
         rank: 0,
@@ -71,7 +68,11 @@ fn absent(name: &'static str, detail: impl Into<String>) -> Feature {
 }
 
 /// A row of something that is there.
-fn present(name: &'static str, (snapshot, seed): (Verdict, Verdict), detail: String) -> Feature {
+pub(super) fn present(
+    name: &'static str,
+    (snapshot, seed): (Verdict, Verdict),
+    detail: String,
+) -> Feature {
     Feature {
         present: true,
         snapshot,
@@ -81,13 +82,13 @@ fn present(name: &'static str, (snapshot, seed): (Verdict, Verdict), detail: Str
 }
 
 impl Feature {
-    fn at(mut self, places: &Places) -> Self {
+    pub(super) fn at(mut self, places: &Places) -> Self {
         self.count = places.count;
         self.paths.clone_from(&places.first);
         self
     }
 
-    fn at_name(mut self, path: &str) -> Self {
+    pub(super) fn at_name(mut self, path: &str) -> Self {
         self.count += 1;
         self.paths.push(Place {
             path: path.to_owned(),
@@ -188,128 +189,6 @@ impl Table<'_> {
         )
     }
 
-    fn sparse(&self) -> Feature {
-        match (self.facts.sparse_checkout, self.facts.sparse_index) {
-            (false, false) => absent("sparse", "the work tree leaves nothing out"),
-            (sparse, index) => {
-                let what = if sparse { "checkout" } else { "index" };
-                let detail = format!("the sparse {what} is ignored: all paths are there");
-                let row = present("sparse", (Noted, Noted), detail);
-                let row = if sparse { row.at_name("config") } else { row };
-                if index { row.at_name("index") } else { row }
-            }
-        }
-    }
-
-    fn partial(&self) -> Feature {
-        let facts = self.facts;
-        let remote = facts.promisor_remote.as_deref();
-        if remote.is_none() && facts.promisor_packs == 0 {
-            return absent("partial", "the repository is no partial clone");
-        }
-        let remote = remote.unwrap_or("origin").escape_debug().to_string();
-        let fetch = format!("fetch it first: git fetch --refetch --no-filter {remote}");
-        let missing = self.found.missing.count;
-        let verdict = if missing > 0 { Unsupported } else { Noted };
-        let detail = match (self.full, missing) {
-            (true, 0) => format!("a partial clone of the promisor {remote}; this commit is whole"),
-            (true, _) => format!(
-                "{missing} objects of this commit were promised by the promisor {remote} and are \
-                 not here; {fetch}"
-            ),
-            (false, _) => format!(
-                "a partial clone: what the promisor {remote} keeps is not fetched and cannot be \
-                 read; {fetch}"
-            ),
-        };
-        present("partial", (verdict, verdict), detail).at(&self.found.missing)
-    }
-
-    fn shallow(&self) -> Feature {
-        match self.facts.shallow_commits {
-            0 => absent("shallow", "the history is not cut off"),
-            count => {
-                let detail = format!(
-                    "the history is cut off at {count} commits; the files of a commit are not"
-                );
-                present("shallow", (Noted, Noted), detail).at_name("shallow")
-            }
-        }
-    }
-
-    fn substitution(&self) -> Feature {
-        let facts = self.facts;
-        let mut row = absent("substitution", "");
-        let mut said = Vec::new();
-        if !facts.replacements.is_empty() {
-            said.push(format!("{} replace refs", facts.replacements.count));
-            for id in &facts.replacements.first {
-                row = row.at_name(&format!("refs/replace/{}", id.escape_ascii()));
-            }
-            row.count = facts.replacements.count;
-        }
-        if facts.grafts > 0 {
-            said.push(format!("{} grafts", facts.grafts));
-            row = row.at_name("info/grafts");
-        }
-        let changes_git = !said.is_empty();
-        if facts.commit_graph {
-            said.push("a commit-graph".into());
-            row = row.at_name("objects/info/commit-graph");
-        }
-        row.present = !said.is_empty();
-        row.detail = match (row.present, changes_git) {
-            (false, _) => "no grafts, replace refs or commit-graph".into(),
-            (_, true) => format!(
-                "{} are ignored: an id is what it was, which may differ from what git shows",
-                said.join(", ")
-            ),
-            (_, false) => "a commit-graph is there and not read".into(),
-        };
-        if changes_git {
-            (row.snapshot, row.seed) = (Noted, Noted);
-        }
-        if self.repository.ref_storage == RefStorage::Reftable {
-            row.detail
-                .push_str("; replace refs in a reftable are not looked for, and change nothing");
-        }
-        row
-    }
-
-    fn alternates(&self) -> Feature {
-        let stores = &self.facts.alternates;
-        if stores.is_empty() {
-            return absent("alternates", "no object is borrowed from another store");
-        }
-        let detail = format!(
-            "objects are borrowed from {} other stores, which must stay while it is mounted",
-            stores.count
-        );
-        let mut row = present("alternates", (Noted, Supported), detail);
-        for store in &stores.first {
-            row = row.at_name(&String::from_utf8_lossy(store));
-        }
-        row.count = stores.count;
-        row
-    }
-
-    fn object_format(&self) -> Feature {
-        let kind = self.repository.hash_kind;
-        let mut row = absent("object-format", format!("ids are {kind}"));
-        row.present = kind != HashKind::Sha1;
-        row
-    }
-
-    fn ref_storage(&self) -> Feature {
-        let (present, detail) = match self.repository.ref_storage {
-            RefStorage::Files => (false, "refs are files"),
-            RefStorage::Reftable => (true, "refs are a reftable; reading by id needs no ref"),
-        };
-        let mut row = absent("ref-storage", detail);
-        row.present = present;
-        row
-    }
-
     fn of_the_tree(&self) -> [Feature; 8] {
         let found = self.found;
         let row = |name, places, verdicts, detail| self.placed(name, places, verdicts, detail);
@@ -378,41 +257,6 @@ impl Table<'_> {
             (Noted, Noted),
             "these attribute files are over 1 MiB and were not looked into",
         )
-    }
-
-    fn linked_worktree(&self) -> Feature {
-        let mut row = absent("linked-worktree", "a repository of its own");
-        if self.facts.linked_worktree {
-            row.present = true;
-            row.detail = "a linked work tree; objects come from the main repository".into();
-        }
-        row
-    }
-
-    fn owner(&self) -> Feature {
-        let mut row = absent("owner", "the repository belongs to you");
-        let caller = effective_uid();
-        if let Some(uid) = self.facts.owner_uid.filter(|uid| *uid != caller) {
-            row.present = true;
-            row.detail = format!(
-                "the repository belongs to uid {uid}, you are {caller}; its settings and hooks are \
-                 not used, and every object is verified"
-            );
-        }
-        row
-    }
-
-    fn unread_settings(&self) -> Feature {
-        let unread = &self.facts.unread;
-        if unread.is_empty() {
-            return absent("unread-settings", "all were read");
-        }
-        let detail = "these could not be looked into; they change nothing of what is shown";
-        let mut row = present("unread-settings", (Noted, Noted), detail.into());
-        for what in unread {
-            row = row.at_name(what);
-        }
-        row
     }
 }
 

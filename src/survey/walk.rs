@@ -195,7 +195,9 @@ impl<'a> Walker<'a> {
             match entry.kind() {
                 EntryKind::Directory => opened.directories.push((entry.name.to_vec(), entry.id)),
                 EntryKind::Submodule => {
-                    self.found.submodules.add(&entry_path, Some(&entry.id), None);
+                    self.found
+                        .submodules
+                        .add(&entry_path, Some(&entry.id), None);
                 }
                 EntryKind::File { .. } | EntryKind::Symlink => {
                     let size = self.look_at_blob(&entry, &entry_path)?;
