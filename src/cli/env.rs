@@ -17,6 +17,8 @@ pub struct Env {
     pub log: Option<String>,
     /// `NO_COLOR` is set to something.
     pub no_color: bool,
+    /// `PATH`, where `fusermount3` is looked for.
+    pub path: Option<OsString>,
     /// `DOCKER_HOST`, for `doctor`.
     pub docker_host: Option<OsString>,
 }
@@ -37,6 +39,7 @@ impl Env {
             home: path("HOME"),
             log: var("FORGEFS_LOG").and_then(|value| value.into_string().ok()),
             no_color: var("NO_COLOR").is_some(),
+            path: var("PATH"),
             docker_host: var("DOCKER_HOST"),
         }
     }
