@@ -2,6 +2,7 @@
 //! to people; it holds no logic of its own.
 
 mod args;
+mod clock;
 mod completions;
 mod doctor;
 mod env;
@@ -13,6 +14,7 @@ mod output;
 mod prove;
 mod serve;
 mod umount;
+mod values;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -88,6 +88,12 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
+/// The longest path given to `openat2` at once; the kernel's own limit is 4,096 with the NUL.
+const PATH_BYTES_AT_ONCE: usize = 4000;
+
+/// One `getdents64`: about 800 names of ordinary length.
+const LISTING_BUFFER_BYTES: usize = 32 << 10;
+
 /// `STATX_MNT_ID_UNIQUE`, Linux 6.8.
 const STATX_MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
@@ -199,6 +205,48 @@ impl DirFd {
         Ok(rustix::fs::readlinkat(&self.0, &*c_name(name)?, Vec::new())?.into_bytes())
     }
 
+    /// Opens a directory any number of levels below this one, with the rules of
+    /// [`Self::open_dir`]: a path longer than the kernel takes at once is walked in pieces.
+    ///
+    /// # Errors
+    /// As [`Self::open_dir`].
+    pub fn open_dir_deep(&self, path: &[u8]) -> io::Result<Self> {
+        let mut held: Option<Self> = None;
+        let mut rest = path;
+        loop {
+            let here = held.as_ref().unwrap_or(self);
+            let cut = match rest.get(..PATH_BYTES_AT_ONCE) {
+                None => None,
+                Some(head) => head.iter().rposition(|b| *b == b'/'),
+            };
+            let Some(cut) = cut else {
+                return here.open_dir(if rest.is_empty() { b"." } else { rest });
+            };
+            let (head, tail) = rest.split_at(cut);
+            held = Some(here.open_dir(head)?);
+            rest = tail.strip_prefix(b"/").unwrap_or(tail);
+        }
+    }
+
+    /// Calls `each` with name and kind of every entry, `.` and `..` left out, in the order the
+    /// kernel gives; nothing is collected, so a huge directory costs no memory.
+    ///
+    /// # Errors
+    /// What `getdents64` says; `each` may have been called by then.
+    pub fn visit(&self, mut each: impl FnMut(&[u8], FileKind)) -> io::Result<()> {
+        rustix::fs::seek(&self.0, rustix::fs::SeekFrom::Start(0))?;
+        let mut buffer = Vec::with_capacity(LISTING_BUFFER_BYTES);
+        let mut listing = rustix::fs::RawDir::new(&self.0, buffer.spare_capacity_mut());
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") {
+                each(name, kind_of(entry.file_type()));
+            }
+        }
+        Ok(())
+    }
+
     /// Lists the directory, `.` and `..` left out, in the order the kernel gives.
     ///
     /// # Errors
@@ -234,6 +282,15 @@ impl DirFd {
 /// What `statx` says.
 pub fn stat_fd(fd: BorrowedFd<'_>) -> io::Result<FileStat> {
     statx(fd, c"", AtFlags::EMPTY_PATH)
+}
+
+/// Returns the magic number of the file system that `dir` is in (statfs(2)).
+///
+/// # Errors
+/// What `fstatfs` says.
+pub fn filesystem_magic(dir: &DirFd) -> io::Result<u64> {
+    let magic = rustix::fs::fstatfs(&dir.0)?.f_type;
+    Ok(u64::from_ne_bytes(magic.to_ne_bytes()))
 }
 
 fn statx(fd: BorrowedFd<'_>, name: &CStr, flags: AtFlags) -> io::Result<FileStat> {

@@ -2,6 +2,7 @@
 //! one thing and says what the kernel said; rules about what may be done live above.
 
 mod dir_write;
+mod fault;
 mod fd;
 pub mod mountinfo;
 pub mod mounts;
@@ -10,7 +11,10 @@ pub mod signals;
 mod spool;
 mod write;
 
-pub use fd::{DirFd, FileKind, FileStat, Identity, ListedEntry, os_name, stat_fd};
+pub use fault::{Fault, fault_of};
+pub use fd::{
+    DirFd, FileKind, FileStat, Identity, ListedEntry, filesystem_magic, os_name, stat_fd,
+};
 pub use spool::SpoolFile;
 pub use write::{
     FreeSpace, WrittenStat, clear_umask, copy_file, finish_file, make_and_open_dir, set_file_mode,
