@@ -33,6 +33,14 @@ impl Snapshot {
         self.read_blob(directory, index, offset, len)
     }
 
+    /// Returns a whole file, without keeping it: for one who gives it to the kernel.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_file(&self, directory: &Directory, index: usize) -> Result<BlobBytes> {
+        self.read_blob(directory, index, 0, u32::MAX)
+    }
+
     fn read_blob(
         &self,
         directory: &Directory,

@@ -1,0 +1,255 @@
+//! What to read ahead: which files follow the one that was read, how far, and when to stop.
+//!
+//! A reader is only seen where it misses the page cache, so a plan leaves one file in its middle
+//! unread: the request for it is the sign that the reader follows, and lets the plan go on, twice as
+//! far and into the directories that follow in the order of a walk. A reader that goes elsewhere
+//! gives no sign, and the plan ends by itself. Only directories that the kernel has listed are
+//! entered, since the kernel takes content only for inodes that it knows.
+//!
+//! No threads and no kernel here: `readahead` does what this says.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use crate::snapshot::{Directory, Entry, EntryKind, Ino, Snapshot};
+
+/// Files up to this size are read ahead; the kernel's own readahead serves larger ones well.
+pub(super) const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// How far a plan reaches at first and at most, in bytes of content.
+const WINDOW_BYTES_MIN: u64 = 256 << 10;
+const WINDOW_BYTES_MAX: u64 = 8 << 20;
+
+/// By how much the window grows when the reader follows.
+const WINDOW_GROWTH: u64 = 4;
+
+/// Plans that are followed at once; a new one ends the one that was followed longest ago.
+const STREAMS_MAX: usize = 8;
+
+/// What a file costs besides its bytes, so that a window of small files is not endless.
+const FILE_COST: u64 = 1024;
+
+/// After so many other reads, a file that is read again was dropped from the page cache.
+const FORGOTTEN_AFTER: u64 = 64;
+
+/// One file to push into the page cache.
+#[derive(Debug, Clone)]
+pub(super) struct Task {
+    pub(super) directory: Arc<Directory>,
+    pub(super) index: usize,
+    pub(super) size: u64,
+}
+
+/// All plans, and what the kernel was given.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    /// Directories whose inodes the kernel knows.
+    listed: HashSet<Ino>,
+    given: HashMap<Ino, Given>,
+    /// The one followed last stands last.
+    streams: Vec<Stream>,
+    streams_made: u64,
+    reads: u64,
+}
+
+/// What the kernel was given of one directory.
+#[derive(Debug, Default)]
+struct Given {
+    files: Vec<u64>,
+    stream: u64,
+    last_read: u64,
+}
+
+#[derive(Debug)]
+struct Stream {
+    id: u64,
+    directory: Arc<Directory>,
+    next: usize,
+    window: u64,
+    budget: u64,
+    /// The file whose reading lets this go on.
+    sign: Option<(Ino, usize)>,
+    tasks: VecDeque<Task>,
+}
+
+impl Given {
+    /// Marks a file as given and returns whether it was already.
+    fn mark(&mut self, index: usize) -> bool {
+        let (word, bit) = (index / 64, 1_u64 << (index % 64));
+        if self.files.len() <= word {
+            self.files.resize(word.saturating_add(1), 0);
+        }
+        self.files.get_mut(word).is_some_and(|word| {
+            let was = *word & bit != 0;
+            *word |= bit;
+            was
+        })
+    }
+
+    fn has(&self, index: usize) -> bool {
+        let word = self.files.get(index / 64);
+        word.is_some_and(|word| word & 1 << (index % 64) != 0)
+    }
+}
+
+impl Plans {
+    /// Notes that the kernel was given all entries of a directory; a plan that waits for it goes on.
+    /// Returns whether there is something to do.
+    pub(super) fn note_listed(&mut self, snapshot: &Snapshot, directory: &Directory) -> bool {
+        if !self.listed.insert(directory.ino()) {
+            return false;
+        }
+        let mut work = false;
+        for at in 0..self.streams.len() {
+            let waits = self.streams.get(at).is_some_and(|stream| {
+                let entry = stream.directory.entry(stream.next);
+                stream.budget > 0 && entry.is_some_and(|entry| entry.ino == directory.ino())
+            });
+            if waits {
+                self.extend(snapshot, at);
+                work = true;
+            }
+        }
+        work
+    }
+
+    /// Notes that the kernel asked for a file from its beginning. Returns whether there is something
+    /// to do.
+    pub(super) fn note_read(&mut self, snapshot: &Snapshot, entry: &Entry) -> bool {
+        self.reads = self.reads.saturating_add(1);
+        let (directory, index) = (&entry.directory, entry.index);
+        let reads = self.reads;
+        let given = self.given.entry(directory.ino()).or_default();
+        let again = given.mark(index);
+        if again && reads.saturating_sub(given.last_read) > FORGOTTEN_AFTER {
+            given.files.clear();
+            given.stream = 0;
+            given.mark(index);
+        } else if again {
+            // A worker is at it, or two asked at once.
+            return false;
+        }
+        given.last_read = reads;
+        let stream = given.stream;
+        let sign = Some((directory.ino(), index));
+        let streams = &self.streams;
+        let at = streams.iter().position(|stream| stream.sign == sign);
+        let at = at.or_else(|| streams.iter().position(|s| s.id == stream));
+        let Some(at) = at else {
+            self.start(snapshot, entry);
+            return true;
+        };
+        let stream = self.streams.remove(at);
+        self.streams.push(stream);
+        let at = self.streams.len().saturating_sub(1);
+        let Some(stream) = self.streams.get_mut(at) else {
+            return false;
+        };
+        if stream.sign == sign || stream.tasks.is_empty() {
+            if stream.directory.ino() == directory.ino() && stream.next <= index {
+                stream.next = index.saturating_add(1);
+            }
+            stream.window = stream
+                .window
+                .saturating_mul(WINDOW_GROWTH)
+                .min(WINDOW_BYTES_MAX);
+            stream.budget = stream.window;
+            self.extend(snapshot, at);
+            return true;
+        }
+        false
+    }
+
+    fn start(&mut self, snapshot: &Snapshot, entry: &Entry) {
+        self.streams_made = self.streams_made.saturating_add(1);
+        if self.streams.len() >= STREAMS_MAX {
+            self.streams.remove(0);
+        }
+        self.streams.push(Stream {
+            id: self.streams_made,
+            directory: Arc::clone(&entry.directory),
+            next: entry.index.saturating_add(1),
+            window: WINDOW_BYTES_MIN,
+            budget: WINDOW_BYTES_MIN,
+            sign: None,
+            tasks: VecDeque::new(),
+        });
+        self.extend(snapshot, self.streams.len().saturating_sub(1));
+    }
+
+    /// Plans files until the budget of the stream is spent.
+    fn extend(&mut self, snapshot: &Snapshot, at: usize) {
+        let Some(stream) = self.streams.get_mut(at) else {
+            return;
+        };
+        stream.sign = None;
+        let half = stream.budget / 2;
+        while stream.budget > 0 {
+            let Some(entry) = stream.directory.entry(stream.next) else {
+                // The end of a directory: on with what follows it in the directory above.
+                let Ok(above) = snapshot.entry(stream.directory.ino()) else {
+                    return;
+                };
+                stream.next = above.index.saturating_add(1);
+                stream.directory = above.directory;
+                continue;
+            };
+            match entry.kind {
+                EntryKind::Directory => {
+                    if !self.listed.contains(&entry.ino) {
+                        return;
+                    }
+                    let Ok(below) = snapshot.list(entry.ino) else {
+                        return;
+                    };
+                    stream.directory = below;
+                    stream.next = 0;
+                    continue;
+                }
+                EntryKind::File { .. } => {}
+                EntryKind::Symlink | EntryKind::Submodule => {
+                    stream.next = stream.next.saturating_add(1);
+                    continue;
+                }
+            }
+            let index = stream.next;
+            stream.next = index.saturating_add(1);
+            let given = self.given.entry(stream.directory.ino()).or_default();
+            given.stream = stream.id;
+            if given.has(index) {
+                continue;
+            }
+            let Ok(attr) = snapshot.attr_of(&stream.directory, index) else {
+                continue;
+            };
+            if attr.size == 0 || attr.size > FILE_BYTES_MAX {
+                continue;
+            }
+            let before = stream.budget;
+            stream.budget = before.saturating_sub(attr.size.saturating_add(FILE_COST));
+            if before >= half && stream.budget < half && stream.sign.is_none() {
+                stream.sign = Some((stream.directory.ino(), index));
+                continue;
+            }
+            stream.tasks.push_back(Task {
+                directory: Arc::clone(&stream.directory),
+                index,
+                size: attr.size,
+            });
+        }
+    }
+
+    /// Takes the next file to push, of the plan followed last, and marks it as given.
+    pub(super) fn next_task(&mut self) -> Option<Task> {
+        for stream in self.streams.iter_mut().rev() {
+            while let Some(task) = stream.tasks.pop_front() {
+                let given = self.given.entry(task.directory.ino()).or_default();
+                given.last_read = self.reads;
+                if !given.mark(task.index) {
+                    return Some(task);
+                }
+            }
+        }
+        None
+    }
+}
