@@ -27,14 +27,16 @@ done <"$tmp/tree"
 find . ! -type f ! -type d ! -type l -print -quit | grep -q . && die "a special file"
 find . -iname .git -print -quit | grep -q . && die "a .git"
 
-version=$(git version | sed 's/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/'); version=$((${version% *} * 100 + ${version#* }))
+version=$(git version | sed 's/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/')
+version=$((${version% *} * 100 + ${version#* }))
 if [ "${FORGEFS_ORACLE:-}" != mktree ] && [ $version -ge 241 ]; then
   while IFS= read -r -d '' dir; do
     [ "$dir" = . ] || [ -n "${link["${dir#./}"]-}" ] || die "an empty directory: $dir"
   done < <(find . -type d -empty -print0)
   git --attr-source="$(git hash-object -t tree -w /dev/null)" -c core.autocrlf=false -c core.fileMode=true \
     -c core.symlinks=true -c core.bare=false --work-tree=. add -A -f -- .
-  for name in "${!link[@]}"; do printf '160000 %s\t%s\0' "${link["$name"]}" "$name"; done | git update-index -z --index-info
+  for name in "${!link[@]}"; do printf '160000 %s\t%s\0' "${link["$name"]}" "$name"; done |
+    git update-index -z --index-info
   exec 3>&1; git write-tree >&3; exit
 fi
 
@@ -51,7 +53,8 @@ while IFS= read -r -d '' dir; do
          else line="40000 tree ${id["$path"]}"; fi ;;
     esac
     printf '%s\t%s\0' "$line" "$name"
-  done < <(find "$dir" -mindepth 1 -maxdepth 1 -printf '%y%m %P\0' | sed -z 's/^\(.\)0*\([0-7]\)[0-7][0-7] /\1\2/') >"$tmp/lines"
+  done < <(find "$dir" -mindepth 1 -maxdepth 1 -printf '%y%m %P\0' |
+    sed -z 's/^\(.\)0*\([0-7]\)[0-7][0-7] /\1\2/') >"$tmp/lines"
   id["$dir"]=$(git mktree -z --missing <"$tmp/lines")
 done < <(find . -depth -type d -print0)
 echo "${id[.]}"

@@ -9,3 +9,4 @@ mod support;
 
 mod cli;
 mod fixtures;
+mod tidy;

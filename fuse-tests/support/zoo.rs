@@ -159,7 +159,8 @@ pub(crate) fn animals() -> Vec<Animal> {
 /// Writes a stream for `git fast-import` that commits these files.
 fn import_stream(branch: &str, animals: &[Animal], links: &[(&str, &str)]) -> Vec<u8> {
     let mut stream = format!(
-        "commit refs/heads/{branch}\ncommitter Ada Tester <ada@example.org> 1700000000 +0100\ndata 4\nzoo\n"
+        "commit refs/heads/{branch}\ncommitter Ada Tester <ada@example.org> 1700000000 +0100\n\
+         data 4\nzoo\n"
     )
     .into_bytes();
     for animal in animals {
