@@ -4,6 +4,7 @@
 mod dir_write;
 mod fault;
 mod fd;
+mod limits;
 pub mod mountinfo;
 pub mod mounts;
 pub mod process;
@@ -15,6 +16,7 @@ pub use fault::{Fault, fault_of};
 pub use fd::{
     DirFd, FileKind, FileStat, Identity, ListedEntry, filesystem_magic, os_name, stat_fd,
 };
+pub use limits::descriptors_max;
 pub use spool::SpoolFile;
 pub use write::{
     FreeSpace, WrittenStat, clear_umask, copy_file, finish_file, make_and_open_dir, set_file_mode,
