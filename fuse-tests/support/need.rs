@@ -121,18 +121,16 @@ pub(crate) fn has(need: Need) -> bool {
         need.word()
     );
     let thread = std::thread::current();
-    let line = format!(
-        "{}\t{}: {reason}\n",
-        thread.name().unwrap_or("?"),
-        need.word()
-    );
+    let test = thread.name().unwrap_or("?");
+    let line = format!("{}\t{test}\t{}: {reason}\n", target(), need.word());
     if let Some(log) = std::env::var_os("FORGEFS_SKIP_LOG") {
         let file = std::fs::File::options().append(true).create(true).open(log);
         file.and_then(|mut file| file.write_all(line.as_bytes()))
             .expect("a writable skip log");
+    } else {
+        // Not eprintln: libtest would swallow it together with the "ok".
+        let _ = write!(std::io::stderr(), "SKIPPED (untested): {line}");
     }
-    // Not eprintln: libtest would swallow it together with the "ok".
-    let _ = write!(std::io::stderr(), "SKIPPED (untested): {line}");
     false
 }
 
@@ -145,3 +143,12 @@ macro_rules! need {
     };
 }
 pub(crate) use need;
+
+/// Returns the name of this test target: that of its program, without cargo's hash.
+fn target() -> String {
+    let program = std::env::current_exe().unwrap_or_default();
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy();
+    stem.rsplit_once('-')
+        .map_or(&*stem, |(name, _)| name)
+        .to_owned()
+}
