@@ -24,6 +24,7 @@ pub mod doctor;
 pub mod error;
 pub mod fault;
 pub mod git;
+pub mod materialise;
 pub mod mount;
 pub mod prove;
 pub mod snapshot;

@@ -16,6 +16,24 @@ pub struct Header {
     pub size: u64,
 }
 
+/// An entry of a pack as it lies there: what it inflates to, and on what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawEntry {
+    /// Bytes that the stream inflates to: of the content, or of the delta.
+    pub size: u64,
+    /// The base, where the entry is a delta.
+    pub base: Option<RawBase>,
+}
+
+/// Where the base of a delta is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RawBase {
+    /// At this place, in the numbers of [`ObjectSource::place`].
+    Place(u64),
+    /// Wherever the object with this id is.
+    Id(Oid),
+}
+
 /// A place that objects come from, by id.
 ///
 /// Guarantee of every implementation (R5): bytes given out as the object `id` hash to `id`. A source
@@ -63,6 +81,15 @@ pub trait ObjectSource: Send + Sync {
     /// in the order they lie there; `None` where it is not known cheaply.
     fn place(&self, id: &Oid) -> Option<u64> {
         let _ = id;
+        None
+    }
+
+    /// Puts the compressed bytes of `id` into `stream` as its pack holds them (a zlib stream and
+    /// nothing else), so that another pack can hold the same. `None` where it is in no pack or its
+    /// entry cannot be read whole. Nothing is verified: whoever uses the bytes inflates and hashes
+    /// them first.
+    fn raw_entry(&self, id: &Oid, stream: &mut Vec<u8>) -> Option<RawEntry> {
+        let _ = (id, stream);
         None
     }
 }

@@ -21,6 +21,7 @@ mod loose;
 mod midx;
 mod objects_dir;
 mod pack;
+mod raw;
 mod resolve;
 mod stream;
 mod table;
@@ -38,10 +39,11 @@ use self::fault::Fault;
 use self::files::Descriptors;
 use self::inflate::{Scratch, ScratchPool};
 use self::loose::Loose;
-use self::objects_dir::{ObjectsDir, Search};
+use self::objects_dir::ObjectsDir;
 use self::pack::{Extent, Pack, Shared};
+pub(super) use self::raw::apply_delta;
 use self::resolve::Root;
-use super::source::wrong_kind;
+use super::source::{RawEntry, wrong_kind};
 use super::{HashKind, Header, Kind, ObjectSource, Oid, empty_tree_id, hash_object};
 use crate::error::{IoContext, Result};
 use crate::sys::DirFd;
@@ -308,17 +310,12 @@ impl ObjectSource for Store {
     }
 
     fn place(&self, id: &Oid) -> Option<u64> {
-        let mut place = None;
-        for dir in &self.dirs {
-            dir.visit_packed(id, Search::Fast, &mut |_| {}, &mut |pack, offset| {
-                place = Some(u64::from(pack.ordinal) << 40 | offset.min((1 << 40) - 1));
-                true
-            });
-            if place.is_some() {
-                break;
-            }
-        }
-        place
+        self.first_packed(id)
+            .map(|(pack, offset)| raw::place_of(&pack, offset))
+    }
+
+    fn raw_entry(&self, id: &Oid, stream: &mut Vec<u8>) -> Option<RawEntry> {
+        self.raw(id, stream)
     }
 }
 

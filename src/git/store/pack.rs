@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::super::{HashKind, Oid};
-use super::entry::{EntryHeader, HEADER_BYTES_MAX, parse_header};
+use super::entry::{EntryHeader, EntryType, HEADER_BYTES_MAX, parse_header};
 use super::fault::Fault;
 use super::files::{Descriptors, StoreFile, read_exact_at};
 use super::idx::Idx;
@@ -185,13 +185,46 @@ impl Pack {
             self.reads.fetch_add(1, Ordering::Relaxed);
             return None;
         }
+        let offsets = self.sorted_offsets()?;
+        let next = offsets.partition_point(|known| *known <= offset);
+        offsets.get(next).copied()
+    }
+
+    /// Returns all offsets in their order, sorted now if they were not; `None` where the index is
+    /// not in memory.
+    fn sorted_offsets(&self) -> Option<&[u64]> {
         let offsets = self.offsets.get_or_init(|| match self.idx.get() {
             Some(Ok(idx)) if idx.is_in_memory() => idx.sorted_offsets().ok(),
             _ => None,
         });
-        let offsets = offsets.as_deref()?;
+        offsets.as_deref()
+    }
+
+    /// Puts the zlib stream of the entry at `offset` into `stream`: all bytes between its header and
+    /// the next entry. Returns the header and, for a delta by offset, the offset of the base. `None`
+    /// where any of it cannot be told or read, or is longer than `bytes_max`.
+    pub(super) fn raw(
+        &self,
+        offset: u64,
+        bytes_max: u64,
+        stream: &mut Vec<u8>,
+    ) -> Option<(EntryHeader, Option<u64>)> {
+        let trailer = self.shared.hash_kind.len_in_bytes() as u64;
+        let pack_end = self.file.len().ok()?.checked_sub(trailer)?;
+        let offsets = self.sorted_offsets()?;
         let next = offsets.partition_point(|known| *known <= offset);
-        offsets.get(next).copied()
+        let end = offsets.get(next).copied().unwrap_or(pack_end).min(pack_end);
+        let len = end.checked_sub(offset).filter(|len| *len <= bytes_max)?;
+        stream.clear();
+        stream.resize(usize::try_from(len).ok()?, 0);
+        read_exact_at(&*self.file.open().ok()?, stream, offset).ok()?;
+        let header = parse_header(stream, self.shared.hash_kind).ok()?;
+        stream.drain(..header.len.min(stream.len()));
+        let base = match header.entry_type {
+            EntryType::OffsetDelta(distance) => Some(offset.checked_sub(distance)?),
+            EntryType::Whole(_) | EntryType::RefDelta(_) => None,
+        };
+        Some((header, base))
     }
 
     /// Reads the entry at `offset`: its header, and its bytes into `arena` as far as asked.
