@@ -136,19 +136,31 @@ impl Bench {
     }
 
     /// Measures `subjects` in turns, `rounds` times; every second round runs backwards, so that none
-    /// always follows the same other one.
-    pub(crate) fn alternate<T: Copy>(
+    /// always follows the same other one. A subject that breaks is noted in `failures` and left out
+    /// of later rounds; the others go on.
+    pub(crate) fn alternate<T: Copy + std::fmt::Debug>(
         &mut self,
+        what: &str,
         subjects: &[T],
         mut measure: impl FnMut(&mut Self, T) -> Res<()>,
     ) -> Res<()> {
+        let mut sound = vec![true; subjects.len()];
         for round in 0..self.args.rounds() {
-            let mut turn = subjects.to_vec();
+            let mut turn: Vec<(&T, &mut bool)> = subjects.iter().zip(&mut sound).collect();
             if round % 2 == 1 {
                 turn.reverse();
             }
-            for subject in turn {
-                measure(self, subject)?;
+            for (subject, is_sound) in turn {
+                if !*is_sound {
+                    continue;
+                }
+                if let Err(error) = measure(self, *subject) {
+                    let failure = format!("{what}, {subject:?}, round {}: {error}", round + 1);
+                    eprintln!("bench: FAILED {failure}");
+                    self.results.failures.push(failure);
+                    *is_sound = false;
+                    self.unmount_leftovers()?;
+                }
             }
         }
         Ok(())

@@ -24,7 +24,7 @@ pub(crate) const VERIFY: &str = "cold read, pack cached, for the price of verifi
 
 /// Walks and reads everything in a fresh mount and looks at the daemon.
 pub(crate) fn memory(bench: &mut Bench) -> Res<()> {
-    bench.alternate(&[()], |bench, ()| {
+    bench.alternate("memory", &[()], |bench, ()| {
         let root = point(&bench.args.work, "forgefs-memory");
         let disk_before = state_bytes(bench)?;
         let mounted = bench.forgefs.mount(&bench.inputs.main, &root)?;
@@ -95,7 +95,7 @@ pub(crate) fn verify(bench: &mut Bench) -> Res<()> {
         state: bench.forgefs.state.clone(),
     };
     let both = [("verified", false), ("unverified", true)];
-    bench.alternate(&both, |bench, (name, skips)| {
+    bench.alternate(VERIFY, &both, |bench, (name, skips)| {
         let forgefs = if skips { &unverified } else { &bench.forgefs };
         drop_caches()?;
         crate::forge::cache_packs(&bench.inputs.main)?;

@@ -20,7 +20,7 @@ pub(crate) fn first_byte(bench: &mut Bench) -> Res<()> {
     let indices: Vec<usize> = (0..inputs.len()).collect();
     let mut count = 0;
     for _ in 0..FIRST_BYTES_A_ROUND {
-        bench.alternate(&indices, |bench, index| {
+        bench.alternate("first byte", &indices, |bench, index| {
             let Some(input) = inputs.get(index) else {
                 return Ok(());
             };
@@ -33,7 +33,7 @@ pub(crate) fn first_byte(bench: &mut Bench) -> Res<()> {
         })?;
     }
     let input = bench.inputs.main.clone();
-    bench.alternate(&[()], |bench, ()| {
+    bench.alternate("first byte, caches dropped", &[()], |bench, ()| {
         drop_caches()?;
         let file = Bench::some_file(&input, 0)?;
         let took = bench.forgefs.first_byte(&input, &root, &file)?;
@@ -88,7 +88,7 @@ pub(crate) fn create(bench: &mut Bench) -> Res<()> {
         Way::Image(Subject::Squashfs),
     ];
     let mut count = 0;
-    bench.alternate(&ways, |bench, way| {
+    bench.alternate(CREATE, &ways, |bench, way| {
         count += 1;
         let file = Bench::some_file(&bench.inputs.main, count)?;
         // What earlier turns wrote must not be written back at this one's cost.

@@ -39,7 +39,7 @@ pub(crate) fn prove(bench: &mut Bench) -> Res<()> {
         ),
         How::Git(OF_MOUNT, Subject::Forgefs, "git hash-object --no-filters"),
     ];
-    bench.alternate(&ways, |bench, how| {
+    bench.alternate(PROVE, &ways, |bench, how| {
         let (name, took) = match how {
             How::Prove => ("forgefs", run_prove(bench, &root)?),
             How::Git(name, subject, command) => {

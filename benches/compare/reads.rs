@@ -52,7 +52,7 @@ pub(crate) fn grep(bench: &mut Bench) -> Res<()> {
 fn cold(bench: &mut Bench, subjects: &[Subject], commands: &[(&str, &str)]) -> Res<()> {
     bench.rivals.build(&bench.inputs.main, subjects)?;
     for (group, text) in commands {
-        bench.alternate(subjects, |bench, subject| {
+        bench.alternate(group, subjects, |bench, subject| {
             bench.measure_cold(group, subject, Before::Cold, text)
         })?;
     }
@@ -80,7 +80,7 @@ pub(crate) fn cached(bench: &mut Bench) -> Res<()> {
         Cached::Mount("cached read, 2 readers", READ_2),
         Cached::CatFile,
     ];
-    bench.alternate(&variants, |bench, variant| match variant {
+    bench.alternate("cached", &variants, |bench, variant| match variant {
         Cached::Mount(group, text) => {
             bench.measure_cold(group, Subject::Forgefs, Before::PackCached, text)
         }
@@ -114,7 +114,7 @@ pub(crate) fn warm(bench: &mut Bench) -> Res<()> {
         ("warm grep -r", GREP),
         ("warm ripgrep", RG),
     ] {
-        bench.alternate(&ALL, |bench, subject| {
+        bench.alternate(group, &ALL, |bench, subject| {
             if subject == Subject::Forgefs {
                 return bench.measure_mounted(group, &mounted, text);
             }
