@@ -8,7 +8,7 @@ use crate::inputs::{Inputs, prepare};
 use crate::requests::{Counter, Counts};
 use crate::results::Results;
 use crate::rivals::{Rivals, Subject};
-use crate::run::{Res, drop_caches, output, script, time};
+use crate::run::{Res, drop_caches, script, time};
 use crate::{charge, checks, correct, create, objects, prove, reads, sweep};
 
 /// What is in memory when a measurement begins.
@@ -113,9 +113,7 @@ impl Bench {
     /// Unmounts forgefs mounts that a broken scenario left.
     fn unmount_leftovers(&self) -> Res<()> {
         for point in self.points()? {
-            if sweep::minor_of(&point).is_ok() {
-                output(script(&self.args.work, "umount -l \"$1\"").arg(&point))?;
-            }
+            sweep::sweep(&point)?;
         }
         Ok(())
     }

@@ -31,9 +31,11 @@ fn field(file: &str, key: &str) -> String {
         )
 }
 
-/// Returns the first line of what a program prints, or `unknown`.
+/// Returns the first line of what a program prints, or `unknown`; mkfs.erofs 1.5 says its version
+/// and then fails.
 fn said(program: &str, args: &[&str]) -> String {
-    let printed = text(command(program).args(args)).unwrap_or_default();
+    let printed = command(program).args(args).output().map(|o| o.stdout);
+    let printed = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
     let first = printed.lines().next().unwrap_or_default().trim();
     if first.is_empty() {
         "unknown".to_owned()

@@ -97,7 +97,10 @@ fn readme(args: &RunArgs, machine: &Machine, bench: &Bench, checks: &[Check]) ->
         let _ = writeln!(w);
     }
     let _ = writeln!(w, "## Everything measured\n\n![plot](plot.svg)\n");
-    let _ = writeln!(w, "{}", table::series(results));
+    let _ = writeln!(w, "{}", table::roots(results));
+    let _ = writeln!(w, "{}", table::daemon(results));
+    let _ = writeln!(w, "{}", table::others(results));
+    let _ = writeln!(w, "`results.json` has every single value.\n");
     let _ = writeln!(w, "{METHOD}");
     out
 }

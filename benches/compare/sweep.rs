@@ -54,6 +54,10 @@ pub(crate) fn sweep(work: &Path) -> Res<()> {
         }
         let gentle = command("umount").arg(&mount.point).output()?;
         if !gentle.status.success() {
+            // Frees the readers that wait for a FUSE daemon; other file systems refuse it.
+            let _ = command("umount").arg("-f").arg(&mount.point).output()?;
+        }
+        if minor_of(&mount.point).is_ok() {
             output(command("umount").arg("-l").arg(&mount.point))?;
         }
     }

@@ -60,31 +60,98 @@ pub(crate) fn checks(checks: &[Check]) -> String {
     out
 }
 
-/// Returns the table of everything that was measured, with forgefs' ratio to each other subject.
-pub(crate) fn series(results: &Results) -> String {
+/// The subjects that stand beside one another in the table of roots.
+const ROOTS: [&str; 4] = ["forgefs", "checkout", "erofs", "squashfs"];
+/// What the daemon did meanwhile, by the end of the group's name.
+const DAEMON: [&str; 3] = [": requests", ": READ requests", ": CPU of the daemon"];
+
+/// Returns median and spread of a series as people read them.
+fn cell(results: &Results, group: &str, subject: &str) -> String {
+    let series = results
+        .series
+        .iter()
+        .find(|s| s.group == group && s.subject == subject);
+    series
+        .and_then(|series| {
+            let Spread { min, median, max } = spread(&series.values)?;
+            let quantity = |value| quantity(value, series.unit);
+            let (median, min, max) = (quantity(median), quantity(min), quantity(max));
+            Some(if min == max {
+                median
+            } else {
+                format!("{median} ({min} to {max})")
+            })
+        })
+        .unwrap_or_default()
+}
+
+/// Returns the groups that were measured on more roots than forgefs, in their order.
+fn root_groups(results: &Results) -> Vec<&str> {
+    let checkouts = results.series.iter().filter(|s| s.subject == "checkout");
+    checkouts.map(|series| series.group.as_str()).collect()
+}
+
+/// Returns the table of walks and reads: a column for each root.
+pub(crate) fn roots(results: &Results) -> String {
     let mut out = String::from(
-        "| what | of | median | lowest | highest | rounds | forgefs is |\n|---|---|---|---|---|---|---|\n",
+        "| median (lowest to highest) | forgefs | checkout | erofs | squashfs | forgefs / checkout |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for group in root_groups(results) {
+        let _ = write!(out, "| {group} |");
+        for root in ROOTS {
+            let _ = write!(out, " {} |", cell(results, group, root));
+        }
+        let ratio = results.ratio((group, "forgefs"), (group, "checkout"));
+        let ratio = ratio.map_or_else(String::new, |ratio| number(ratio.median));
+        let _ = writeln!(out, " {ratio} |");
+    }
+    out
+}
+
+/// Returns the table of what the daemon was asked and spent, a row for each group.
+pub(crate) fn daemon(results: &Results) -> String {
+    let mut out = String::from(
+        "| meanwhile, at the daemon | requests | READ requests | CPU |\n|---|---|---|---|\n",
     );
     for series in &results.series {
-        let Some(Spread { min, median, max }) = spread(&series.values) else {
+        let Some(group) = series.group.strip_suffix(DAEMON[2]) else {
             continue;
         };
-        let (group, subject) = (&series.group, series.subject.replace('|', "\\|"));
-        let ratio = if series.subject.starts_with("forgefs") {
-            String::new()
+        if series.subject != "forgefs" {
+            continue;
+        }
+        let _ = write!(out, "| {group} |");
+        for end in DAEMON {
+            let cell = cell(results, &format!("{group}{end}"), "forgefs");
+            let _ = write!(out, " {cell} |");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Returns the table of everything else, with forgefs' ratio to each other subject.
+pub(crate) fn others(results: &Results) -> String {
+    let mut out = String::from(
+        "| what | of | median (lowest to highest) | rounds | forgefs / this |\n|---|---|---|---|---|\n",
+    );
+    let roots = root_groups(results);
+    for series in &results.series {
+        let (group, subject) = (series.group.as_str(), series.subject.as_str());
+        let is_daemon = subject == "forgefs" && DAEMON.iter().any(|end| group.ends_with(end));
+        if is_daemon || roots.contains(&group) {
+            continue;
+        }
+        let ratio = if subject.starts_with("forgefs") {
+            None
         } else {
-            results
-                .ratio((group, "forgefs"), (group, &series.subject))
-                .map_or_else(String::new, |ratio| format!("{} x", number(ratio.median)))
+            results.ratio((group, "forgefs"), (group, subject))
         };
-        let _ = writeln!(
-            out,
-            "| {group} | {subject} | {} | {} | {} | {} | {ratio} |",
-            quantity(median, series.unit),
-            quantity(min, series.unit),
-            quantity(max, series.unit),
-            series.values.len()
-        );
+        let ratio = ratio.map_or_else(String::new, |ratio| number(ratio.median));
+        let (cell, rounds) = (cell(results, group, subject), series.values.len());
+        let subject = subject.replace('|', "\\|");
+        let _ = writeln!(out, "| {group} | {subject} | {cell} | {rounds} | {ratio} |");
     }
     out
 }
