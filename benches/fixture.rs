@@ -79,6 +79,13 @@ impl Fixture {
         }
     }
 
+    /// Returns the absolute path of every file of the checkout.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let names = git(&self.repo, &["ls-tree", "-r", "--name-only", "main"], b"");
+        let path = |name: &str| self.checkout.join(name).to_str().unwrap().to_owned();
+        names.lines().map(path).collect()
+    }
+
     /// Opens our reader with so many bytes for delta bases.
     pub(crate) fn source(&self, base_cache_bytes: u64) -> Arc<dyn ObjectSource> {
         let options = StoreOptions {

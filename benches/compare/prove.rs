@@ -72,13 +72,6 @@ fn run_prove(bench: &Bench, root: &std::path::Path) -> Res<Timing> {
 pub(crate) fn proven_tree(bench: &Bench, root: &std::path::Path) -> Res<String> {
     let printed = output(&mut prove_command(bench, root))?;
     let record: serde_json::Value = serde_json::from_slice(&printed)?;
-    find_tree(&record).ok_or_else(|| "the proof record names no tree".into())
-}
-
-/// Looks for the computed tree id of a `forgefs.proof/1` record.
-fn find_tree(record: &serde_json::Value) -> Option<String> {
-    ["computed_tree", "recomputed_tree", "tree", "tree_id"]
-        .iter()
-        .find_map(|key| record[*key].as_str())
-        .map(str::to_owned)
+    let tree = record["tree"].as_str().map(str::to_owned);
+    tree.ok_or_else(|| "the proof record names no tree".into())
 }
