@@ -44,10 +44,15 @@ impl Fixture {
         let repo = dir.path().join("repo.git");
         std::fs::create_dir(&repo).unwrap();
         git(&repo, &["init", "-q", "--bare", "-b", "main"], b"");
-        let import = ["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet"];
+        // fast-import makes each blob a delta of the one before, until the chain is this long.
+        let import = [
+            "-c",
+            "fastimport.unpackLimit=1",
+            "fast-import",
+            "--depth=50",
+            "--quiet",
+        ];
         git(&repo, &import, stream().as_bytes());
-        let repack = ["repack", "-adfq", "--depth=50", "--window=70"];
-        git(&repo, &repack, b"");
         let loose = text(12_345, LINES).concat();
         let loose = id(&git(
             &repo,
@@ -137,9 +142,11 @@ fn stream() -> String {
     };
     let mut lines = text(1, LINES);
     for version in 0..VERSIONS {
-        // Each version is longer than the one before, so that git makes the last one the base.
-        lines.extend(text(1000 + u64::from(version), 2));
-        file(&format!("chain/version-{version:03}"), &lines.concat());
+        // Two more lines at the end, and one that differs in place.
+        let seed = 1000 + u64::from(version);
+        lines.extend(text(seed, 2));
+        lines.splice(100..101, text(seed * 7, 1));
+        file(&format!("chain/version-{version:03}.c"), &lines.concat());
     }
     for index in 0..WIDE {
         let content = text(5000 + u64::from(index), 5 + index % 90).concat();
@@ -156,22 +163,19 @@ fn by_depth(repo: &Path) -> Vec<(u32, Oid)> {
         .find(|path| path.extension().is_some_and(|ext| ext == "idx"))
         .unwrap();
     let listing = git(repo, &["verify-pack", "-v", &pack.to_string_lossy()], b"");
+    let versions = git(repo, &["ls-tree", "-r", "main:chain"], b"");
     let mut first_at = HashMap::new();
     for line in listing.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if words.get(1) != Some(&"blob") {
-            continue;
-        }
-        let depth: u32 = words.get(5).map_or(0, |depth| depth.parse().unwrap());
-        let size: u32 = words[2].parse().unwrap();
-        // Only versions of the chain are that long, so that every depth reads a like size.
-        if size > 8000 {
+        let is_version = words.first().is_some_and(|id| versions.contains(id));
+        if is_version && words.get(1) == Some(&"blob") {
+            let depth: u32 = words.get(5).map_or(0, |depth| depth.parse().unwrap());
             first_at.entry(depth).or_insert_with(|| id(words[0]));
         }
     }
     DEPTHS
         .iter()
-        .map(|depth| (*depth, *first_at.get(depth).expect("git made the chain")))
+        .map(|depth| (*depth, *first_at.get(depth).expect("a chain 50 deep")))
         .collect()
 }
 
