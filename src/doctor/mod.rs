@@ -1,1 +1,98 @@
-//! doctor
+//! One report: what this host can do, whether a container could read a mount, and what a repository
+//! and commit contain (R89, R127). Looks, and starts nothing.
+
+mod host;
+mod runtime;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use host::{HostRow, RowState, host_rows};
+pub use runtime::{Answer, Runtime, RuntimeReport, RuntimeRequest, judge_runtime};
+
+use crate::error::Result;
+use crate::mount::preflight::{HostFacts, Wish, check_host, host_facts};
+use crate::state::StateSources;
+use crate::survey::{Purpose, Survey, Verdict};
+
+/// Everything of the caller's surroundings that the report looks at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// `PATH`.
+    pub path: Option<&'a OsStr>,
+    /// `DOCKER_HOST`.
+    pub docker_host: Option<&'a OsStr>,
+    /// `HOME`.
+    pub home: Option<&'a Path>,
+    /// What names the directory for records.
+    pub state: StateSources<'a>,
+}
+
+/// The report, `forgefs.doctor/1`.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The kind of this record.
+    pub schema: &'static str,
+    /// The version of forgefs.
+    pub version: &'static str,
+    /// A row for each thing that a mount needs or likes of the host.
+    #[serde(serialize_with = "host::as_map")]
+    pub host: Vec<HostRow>,
+    /// Whether anything can be mounted here.
+    pub can_mount: bool,
+    /// Whether a container could read a mount, where that was asked.
+    pub runtime: Option<RuntimeReport>,
+    /// What the repository and commit contain, where they were given.
+    #[serde(flatten)]
+    pub survey: Option<Survey>,
+    /// The worst verdict on a snapshot; without a repository, whether the host can mount.
+    pub verdict: Verdict,
+    /// The worst verdict on a seed.
+    pub seed_verdict: Option<Verdict>,
+    #[serde(skip)]
+    facts: HostFacts,
+}
+
+/// Makes the report.
+#[must_use]
+pub fn examine(
+    surroundings: &Surroundings<'_>,
+    runtime: Option<&RuntimeRequest>,
+    survey: Option<Survey>,
+) -> Report {
+    let facts = host_facts(surroundings.path);
+    let can_mount = check_host(&facts, Wish { allow_other: false }).is_ok();
+    let host_verdict = if can_mount {
+        Verdict::Supported
+    } else {
+        Verdict::Unsupported
+    };
+    Report {
+        schema: "forgefs.doctor/1",
+        version: env!("CARGO_PKG_VERSION"),
+        host: host_rows(&facts, surroundings),
+        can_mount,
+        runtime: runtime.map(|request| judge_runtime(&facts, surroundings, request)),
+        verdict: survey
+            .as_ref()
+            .map_or(host_verdict, |survey| survey.verdict(Purpose::Snapshot)),
+        seed_verdict: survey.as_ref().map(|s| s.verdict(Purpose::Seed)),
+        survey,
+        facts,
+    }
+}
+
+impl Report {
+    /// Judges the report for scripts, after it was shown.
+    ///
+    /// # Errors
+    /// Exit 6 as [`Survey::check`] says; without a repository, exit 8 where the host cannot mount.
+    pub fn check(&self, strict: bool) -> Result<()> {
+        match &self.survey {
+            Some(survey) => survey.check(Purpose::Snapshot, strict).map(drop),
+            None => check_host(&self.facts, Wish { allow_other: false }).map(drop),
+        }
+    }
+}

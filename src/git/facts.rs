@@ -4,10 +4,8 @@
 //! here changes how an object is read. What cannot be read is named, never taken for absent.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
 
 use super::{HashKind, RefStorage, Repository};
-use crate::error::{IoContext, Result};
 use crate::sys::DirFd;
 
 /// Bytes of one settings file that are read at most.
@@ -88,18 +86,14 @@ impl Repository {
     ///
     /// Guarantees: no program, no network, no lock, no waiting on a FIFO; at most some dozen
     /// megabytes of lists are read.
-    ///
-    /// # Errors
-    /// What opening the two directories says.
-    pub fn facts(&self) -> Result<RepositoryFacts> {
-        let open =
-            |path: &Path| DirFd::open(path).doing(|| format!("cannot open {}", path.display()));
-        Ok(RepositoryFacts::gather(
-            &open(&self.git_dir)?,
-            &open(&self.common_dir)?,
+    #[must_use]
+    pub fn facts(&self) -> RepositoryFacts {
+        RepositoryFacts::gather(
+            self.git_dir_fd(),
+            self.common_dir_fd(),
             self.hash_kind,
             self.ref_storage,
-        ))
+        )
     }
 }
 

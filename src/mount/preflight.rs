@@ -133,7 +133,7 @@ fn look_at_device() -> FuseDevice {
 
 /// Finds an executable file on `path_variable`; relative entries are passed over, since the daemon
 /// works in /.
-fn find_program(path_variable: &OsStr, name: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(path_variable: &OsStr, name: &str) -> Option<PathBuf> {
     std::env::split_paths(path_variable)
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))

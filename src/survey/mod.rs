@@ -76,7 +76,7 @@ pub fn survey(
     depth: Depth,
     budget: &mut Budget,
 ) -> Result<Survey> {
-    survey_with(&repository.facts()?, objects, commit, depth, budget)
+    survey_with(&repository.facts(), objects, commit, depth, budget)
 }
 
 fn survey_with(

@@ -4,6 +4,7 @@
 mod dir_write;
 mod fault;
 mod fd;
+pub mod host;
 mod limits;
 pub mod mountinfo;
 pub mod mounts;
