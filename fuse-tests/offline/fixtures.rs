@@ -7,7 +7,7 @@ use crate::support::oracle::{Way, oracle};
 use crate::support::{Host, Repo, Run, zoo};
 
 /// A plain copy of a commit: raw bytes, no filter, submodules as empty directories.
-fn copy(repo: &Repo, commit_id: &str, to: &std::path::Path) {
+pub(crate) fn copy(repo: &Repo, commit_id: &str, to: &std::path::Path) {
     std::fs::create_dir_all(to).expect("a directory");
     for listed in repo.listing(commit_id) {
         let path = to.join(&listed.name);

@@ -9,4 +9,6 @@ mod support;
 
 mod cli;
 mod fixtures;
+mod manifest;
+mod prove;
 mod tidy;

@@ -13,7 +13,7 @@ use super::values::{parse_bytes, parse_duration, shown_bytes};
 use super::{Context, Outcome, clock};
 use crate::budget::Limits;
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::git::{ObjectSource, Oid, Repository, parse_full_id};
+use crate::git::{ObjectSource, Oid, Repository, StoreOptions, parse_full_id};
 use crate::prove::{
     Circumstances, Difference, Manifest, ManifestReading, Progress, Proof, ProofRecord,
     ProveRequest, Root, Verdict, prove, shown_path, write_manifest,
@@ -158,17 +158,12 @@ fn expectation(args: &ProveArgs) -> Result<Result<Expectation, String>> {
         let message = "--repo needs --sha with a full commit id";
         return Err(Error::new(ErrorKind::Usage, "usage", message));
     };
+    let store = Repository::open(repo)?.store(&StoreOptions::default())?;
     Ok(Ok(Expectation {
-        objects: open_objects(repo)?,
+        objects: Arc::new(store),
         commit_id,
         source: "repository",
     }))
-}
-
-fn open_objects(repo: &Path) -> Result<Arc<dyn ObjectSource>> {
-    let _ = Repository::open(repo)?;
-    let message = "the store of a repository is not built yet";
-    Err(Error::new(ErrorKind::Internal, "internal", message))
 }
 
 /// A manifest that does not hash to what it says proves nothing (R34).
