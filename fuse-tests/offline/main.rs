@@ -11,4 +11,5 @@ mod cli;
 mod fixtures;
 mod manifest;
 mod prove;
+mod prove_caps;
 mod tidy;

@@ -129,7 +129,7 @@ pub(super) fn run(context: &Context, args: &ProveArgs) -> Result<Outcome> {
     })
 }
 
-/// One thread for each processor, up to eight: past that the disk or the daemon is what one waits for.
+/// One thread for each processor, up to eight: past that one waits for the disk or the daemon.
 fn default_threads() -> u16 {
     std::thread::available_parallelism().map_or(1, |n| u16::try_from(n.get().min(8)).unwrap_or(8))
 }
@@ -218,13 +218,13 @@ fn text(dir: &Path, proof: &Proof, took: Duration) -> String {
     let dir = dir.escape_debug();
     if let (Verdict::Proven, Some(tree_id)) = (proof.verdict, proof.rebuilt_tree_id) {
         return format!(
-            "proven: {dir} is commit {commit_id}\n  tree {tree_id}, rebuilt from {entries} entries and \
-             {size} in {seconds:.2} s"
+            "proven: {dir} is commit {commit_id}\n  tree {tree_id}, rebuilt from {entries} entries \
+             and {size} in {seconds:.2} s"
         );
     }
     let why = match proof.verdict {
         Verdict::DaemonDead => {
-            "daemon-dead: the program that served this mount has ended; unmount with `forgefs umount`"
+            "daemon-dead: what served this mount has ended; unmount with `forgefs umount`"
         }
         Verdict::TimedOut => "timed-out: the directory did not answer in time",
         Verdict::Proven | Verdict::Differs => "it differs",

@@ -1,8 +1,8 @@
-//! What the directory should be: every tree of the commit, read once from the object source, checked
-//! and counted before a single path is walked (R10, R28, R35).
+//! What the directory should be: every tree of the commit, read once from the object source,
+//! checked and counted before a single path is walked (R10, R28, R35).
 //!
-//! Trees are kept by id, so a tree bomb costs what its distinct objects cost; paths are counted with
-//! saturating sums over that graph, and a commit over the caps is refused here.
+//! Trees are kept by id, so a tree bomb costs what its distinct objects cost; paths are counted
+//! with saturating sums over that graph, and a commit over the caps is refused here.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -56,8 +56,8 @@ impl Plan {
     /// Reads the commit and its trees with `threads` threads and refuses what is over `limits`.
     ///
     /// # Errors
-    /// What [`load_commit`] says; `missing-object` or `corrupt-object` for the root tree; `bad-tree`
-    /// with path and id for any tree that breaks a rule of R10; `budget-entries`, `budget-depth`,
+    /// What [`load_commit`] says; `missing-object` or `corrupt-object` for the root tree;
+    /// `bad-tree` with path and id for any tree that breaks a rule of R10; `budget-entries`, `budget-depth`,
     /// `budget-trees`.
     pub(super) fn load(
         objects: &dyn ObjectSource,

@@ -1,9 +1,9 @@
-//! A manifest, `forgefs.manifest/1`: a commit and all its trees in one file, so that a place without
-//! the repository can prove (R34).
+//! A manifest, `forgefs.manifest/1`: a commit and all its trees in one file, so that a place
+//! without the repository can prove (R34).
 //!
 //! It vouches for itself: the commit's bytes hash to the commit's id and name the root tree, each
 //! tree's entries encode to bytes that hash to its id. Only the commit's id must be known from
-//! elsewhere. It is read as a stream; each tree is encoded while it is parsed and nothing else kept.
+//! elsewhere. It is read as a stream; each tree is encoded while it is parsed, nothing else kept.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -49,8 +49,8 @@ pub enum ManifestReading {
     Forged(String),
 }
 
-/// One entry: mode as it stands in the tree, id, name; for a name that is not UTF-8 the name is empty
-/// and its bytes follow in hex.
+/// One entry: mode as it stands in the tree, id, name; for a name that is not UTF-8 the name is
+/// empty and its bytes follow in hex.
 #[derive(Serialize)]
 struct EntryOut<'a>(
     &'a str,
@@ -62,8 +62,8 @@ struct EntryOut<'a>(
 /// Writes the manifest of a commit: one line for each tree, always the same bytes.
 ///
 /// # Errors
-/// As for a proof where the commit or one of its trees cannot be read or is over `limits`; errors of
-/// `out`.
+/// As for a proof where the commit or one of its trees cannot be read or is over `limits`; errors
+/// of `out`.
 pub fn write_manifest(
     objects: &dyn ObjectSource,
     commit_id: &Oid,
@@ -128,7 +128,8 @@ impl Manifest {
     ///
     /// # Errors
     /// `bad-manifest` where it is no manifest at all, `manifest-too-large`, or errors of `input`.
-    /// A manifest whose parts do not hash to what it says is no error but [`ManifestReading::Forged`].
+    /// A manifest whose parts do not hash to what it says is no error, but
+    /// [`ManifestReading::Forged`].
     pub fn read(input: impl Read) -> Result<ManifestReading> {
         let mut input = input.take(MANIFEST_BYTES_MAX + 1);
         let mut source = serde_json::Deserializer::from_reader(&mut input);

@@ -1,5 +1,5 @@
-//! The record of a proof, `forgefs.proof/1` (R30): always the same fields in the same order, so that
-//! two proofs of the same thing differ in times and identity only.
+//! The record of a proof, `forgefs.proof/1` (R30): always the same fields in the same order, so
+//! that two proofs of the same thing differ in times and identity only.
 
 use std::collections::BTreeMap;
 

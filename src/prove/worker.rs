@@ -1,5 +1,5 @@
-//! What each thread of a proof does: list directories through the kernel and hold them against their
-//! trees, then read and hash what is in them (R27).
+//! What each thread of a proof does: list directories through the kernel and hold them against
+//! their trees, then read and hash what is in them (R27).
 //!
 //! Directories are opened by their path from the root, so that a deep tree costs no descriptor for
 //! each level; `openat2` keeps each step beneath the root, in its mount and off symbolic links.

@@ -15,7 +15,7 @@ pub enum Fault {
     Absent,
     /// `ENOTDIR`.
     NotDirectory,
-    /// `EMFILE`, `ENFILE`, `ENOMEM`: this process or host lacks something, the file system does not.
+    /// `EMFILE`, `ENFILE`, `ENOMEM`: this process or host lacks something, not the file system.
     Exhausted,
     /// Anything else.
     Other,
