@@ -59,7 +59,7 @@ pub(crate) struct RunArgs {
     /// The forgefs binary [default: the one cargo built]
     #[arg(long, value_name = "FILE", default_value = env!("CARGO_BIN_EXE_forgefs"))]
     pub(crate) forgefs: PathBuf,
-    /// A binary built with the feature `bench-unverified`, to measure what verification costs
+    /// A binary built with `--cfg forgefs_bench_unverified`, to measure what verification costs
     #[arg(long, value_name = "FILE")]
     pub(crate) unverified: Option<PathBuf>,
     /// Exit 0 even where a ratio is missed

@@ -133,8 +133,8 @@ impl Bench {
         Ok(points)
     }
 
-    /// Measures `subjects` in turns, `rounds` times; every second round runs backwards, so that none
-    /// always follows the same other one. A subject that breaks is noted in `failures` and left out
+    /// Measures `subjects` in turns, `rounds` times; every second round runs backwards, so that
+    /// none always follows the same other one. A subject that breaks is noted in `failures` and left out
     /// of later rounds; the others go on.
     pub(crate) fn alternate<T: Copy + std::fmt::Debug>(
         &mut self,
@@ -164,8 +164,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs `text` in the root of `subject` after bringing memory into the state `before`, and notes
-    /// wall clock, the daemon's CPU time and requests, and the reader's CPU time.
+    /// Runs `text` in the root of `subject` after bringing memory into the state `before`, and
+    /// notes wall clock, the daemon's CPU time and requests, and the reader's CPU time.
     pub(crate) fn measure_cold(
         &mut self,
         group: &str,

@@ -83,10 +83,10 @@ fn highest_during(mounted: &Mounted, work: impl FnOnce() -> Res<()>) -> Res<u64>
     Ok(highest.into_inner())
 }
 
-/// Reads everything with the shipped binary and with one that skips the comparison of ids, in turns.
+/// Reads everything with the shipped binary and with one that does not hash, in turns.
 pub(crate) fn verify(bench: &mut Bench) -> Res<()> {
     let Some(program) = bench.args.unverified.clone() else {
-        let why = "verify: no binary with the feature bench-unverified was given (--unverified)";
+        let why = "verify: no binary that does not verify was given (--unverified)";
         bench.results.skipped.push(why.to_owned());
         return Ok(());
     };

@@ -1,8 +1,8 @@
 //! `scripts/bench`: forgefs beside a checkout, a clone, an archive and kernel images, in one run.
 //!
 //! The program makes its inputs, builds the rivals, measures everything alternately and writes a
-//! table, JSON and a plot into `docs/benchmarks/`. Every row of the acceptance table of issue 3 is a
-//! named check in `checks.rs`. It needs root (mounts, `drop_caches`). Criterion's small benches are
+//! table, JSON and a plot into `docs/benchmarks/`. Every row of the acceptance table of issue 3 is
+//! a named check in `checks.rs`. It needs root (mounts, `drop_caches`). Criterion's small benches are
 //! in `benches/main.rs`.
 #![expect(
     clippy::disallowed_methods,

@@ -69,8 +69,8 @@ enum Cached {
 /// The group of `git cat-file --batch` with the pack in the page cache.
 pub(crate) const CAT_FILE: &str = "cat-file --batch, pack in the page cache";
 
-/// Full reads of a fresh mount with the pack in the page cache, beside `git cat-file --batch` of the
-/// same blobs, which crosses no file system.
+/// Full reads of a fresh mount with the pack in the page cache, beside `git cat-file --batch` of
+/// the same blobs, which crosses no file system.
 pub(crate) fn cached(bench: &mut Bench) -> Res<()> {
     let list = bench.args.work.join("blobs");
     let ids: Vec<&str> = bench.inputs.main.files().map(|f| f.id.as_str()).collect();

@@ -1,7 +1,7 @@
 //! The report of a run: README.md, results.json and plot.svg in one directory.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -36,7 +36,33 @@ pub(crate) fn write(
     std::fs::write(dir.join("results.json"), text)?;
     std::fs::write(dir.join("plot.svg"), svg::plot(&bench.results))?;
     std::fs::write(dir.join("README.md"), readme(args, machine, bench, checks))?;
+    if args.out.is_none() {
+        index(dir.parent().ok_or("no directory for all reports")?)?;
+    }
     Ok(dir)
+}
+
+/// The line of `docs/benchmarks/README.md` that the list of runs follows.
+const RUNS: &str = "## Runs\n";
+
+/// Lists every run in the page above them; what stands before the list is written by people.
+fn index(all: &Path) -> Res<()> {
+    let page = all.join("README.md");
+    let old = std::fs::read_to_string(&page).unwrap_or_default();
+    let kept = old.split(RUNS).next().unwrap_or_default();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(all)? {
+        let entry = entry?;
+        if entry.path().join("README.md").exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort_unstable();
+    let mut new = format!("{kept}{RUNS}\n");
+    for name in names {
+        let _ = writeln!(new, "- [{name}]({name}/README.md)");
+    }
+    Ok(std::fs::write(page, new)?)
 }
 
 fn command_line(args: &RunArgs) -> String {
@@ -134,4 +160,4 @@ const METHOD: &str = "## Method
   without a name; its records and log are a row of their own.
 - object reads: a process for each reader, CPU time by the scheduler, blobs in git's order.
   `hash alone` computes the ids of the same blobs from memory.
-- the proof is compared with plain `git hash-object`; the row with --no-filters is the leaner rival.";
+- the proof is compared with plain `git hash-object`; the row with --no-filters is leaner.";

@@ -53,7 +53,8 @@ pub(crate) fn plot(results: &Results) -> String {
             let _ = writeln!(
                 body,
                 "<text x=\"{}\" y=\"{}\" class=\"l\">{}</text>\
-                 <rect x=\"{LABELS}\" y=\"{y}\" width=\"{:.1}\" height=\"{BAR}\" class=\"{class}\"/>\
+                 <rect x=\"{LABELS}\" y=\"{y}\" width=\"{:.1}\" height=\"{BAR}\" \
+                 class=\"{class}\"/>\
                  <line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{middle}\" y2=\"{middle}\" class=\"s\"/>\
                  <text x=\"{:.1}\" y=\"{}\">{}</text>",
                 LABELS - 8,
