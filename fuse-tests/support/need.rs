@@ -152,3 +152,8 @@ fn target() -> String {
         .map_or(&*stem, |(name, _)| name)
         .to_owned()
 }
+
+/// Returns whether the full numbers are asked for (`scripts/test --long`).
+pub(crate) fn long() -> bool {
+    std::env::var_os("FORGEFS_LONG").is_some()
+}
