@@ -8,5 +8,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod contents;
+mod exec;
+mod faults;
 mod lifecycle;
+mod metadata;
 mod mount;
+mod nonroot;
+mod programs;
+mod proof;
+mod readme;
+mod readonly;
+mod store_changes;
+mod stress;

@@ -53,7 +53,16 @@ impl Host {
     }
 }
 
-impl Mounted<'_> {
+impl<'h> Mounted<'h> {
+    /// Takes over a mount that a test made by itself.
+    pub(crate) fn adopt(host: &'h Host, point: &Path, record: serde_json::Value) -> Self {
+        Self {
+            host,
+            point: point.to_owned(),
+            record,
+        }
+    }
+
     /// Returns the mount point.
     pub(crate) fn point(&self) -> &Path {
         &self.point
