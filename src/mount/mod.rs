@@ -1,6 +1,8 @@
 //! The kernel side of a snapshot: where it may be mounted, the daemon that serves it, finding and
 //! ending it. The only room that names `fuser`.
 
+pub mod control;
+pub mod find;
 #[cfg(feature = "fuse")]
 mod fs;
 #[cfg(not(feature = "fuse"))]
@@ -11,6 +13,7 @@ mod point;
 pub mod preflight;
 #[cfg(feature = "fuse")]
 mod readahead;
+pub mod record;
 #[cfg(feature = "fuse")]
 mod reply;
 #[cfg(feature = "fuse")]

@@ -15,7 +15,8 @@ mod write;
 
 pub use fault::{Fault, fault_of};
 pub use fd::{
-    DirFd, FileKind, FileStat, Identity, ListedEntry, filesystem_magic, os_name, stat_fd,
+    DirFd, FileKind, FileStat, Identity, ListedEntry, filesystem_magic, os_name, stat_cached,
+    stat_fd,
 };
 pub use limits::descriptors_max;
 pub use spool::SpoolFile;

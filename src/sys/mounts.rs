@@ -134,6 +134,36 @@ pub fn unmount(point: &Path, lazy: bool) -> io::Result<()> {
     }
 }
 
+/// Ends the mount on `point` after ending its FUSE connection, which frees every process that waits
+/// for an answer. Root only.
+///
+/// # Errors
+/// `EBUSY` where it is in use (the connection has ended all the same), `EPERM`.
+pub fn unmount_forced(point: &Path) -> io::Result<()> {
+    let flags = UnmountFlags::NOFOLLOW | UnmountFlags::FORCE;
+    Ok(rustix::mount::unmount(point, flags)?)
+}
+
+/// Ends a FUSE connection, so that everything that waits for it fails with `ECONNABORTED`.
+///
+/// # Errors
+/// `ENOENT` where /sys/fs/fuse/connections is not mounted or has no such connection, `EACCES` for
+/// one of another user.
+pub fn abort_connection(connection: u32) -> io::Result<()> {
+    std::fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1")
+}
+
+/// Returns how many requests of a FUSE connection wait for its daemon, or are being answered.
+///
+/// # Errors
+/// As [`abort_connection`].
+pub fn waiting_requests(connection: u32) -> io::Result<u64> {
+    std::fs::read_to_string(format!("/sys/fs/fuse/connections/{connection}/waiting"))?
+        .trim_ascii()
+        .parse()
+        .map_err(io::Error::other)
+}
+
 /// Runs `fusermount3` to its end; its standard error becomes the error's text.
 #[expect(
     clippy::disallowed_methods,
