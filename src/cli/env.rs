@@ -7,8 +7,10 @@ use std::path::PathBuf;
 /// them: they steer nothing (R8).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Env {
-    /// `FORGEFS_STATE_DIR`, else `ACQ_STATE_DIR` (R99).
-    pub state_dir: Option<PathBuf>,
+    /// `FORGEFS_STATE_DIR` (R99); empty is set, and refused.
+    pub forgefs_state_dir: Option<PathBuf>,
+    /// `ACQ_STATE_DIR`; empty is set, and refused.
+    pub acq_state_dir: Option<PathBuf>,
     /// `XDG_STATE_HOME`.
     pub xdg_state_home: Option<PathBuf>,
     /// `HOME`.
@@ -34,7 +36,8 @@ impl Env {
         let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let path = |name: &str| var(name).map(PathBuf::from);
         Self {
-            state_dir: path("FORGEFS_STATE_DIR").or_else(|| path("ACQ_STATE_DIR")),
+            forgefs_state_dir: std::env::var_os("FORGEFS_STATE_DIR").map(PathBuf::from),
+            acq_state_dir: std::env::var_os("ACQ_STATE_DIR").map(PathBuf::from),
             xdg_state_home: path("XDG_STATE_HOME"),
             home: path("HOME"),
             log: var("FORGEFS_LOG").and_then(|value| value.into_string().ok()),

@@ -12,11 +12,13 @@ mod ls;
 mod mount;
 mod output;
 mod prove;
+mod quantity;
 mod serve;
 mod umount;
 mod values;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -27,6 +29,8 @@ pub use exit::{Outcome, exit_code};
 pub use output::Output;
 
 use crate::error::Result;
+use crate::state::{self, StateRoot, StateSources};
+use crate::sys::DirFd;
 
 /// What every verb is given beside its own arguments.
 #[derive(Debug)]
@@ -37,6 +41,34 @@ pub struct Context {
     pub env: Env,
     /// Standard output and standard error.
     pub out: Output,
+}
+
+impl Context {
+    /// Returns where the state root is, whether it exists or not (R99).
+    ///
+    /// # Errors
+    /// `state-dir-not-absolute`, `no-state-dir`.
+    pub(crate) fn state_path(&self) -> Result<PathBuf> {
+        state::locate(&StateSources {
+            option: self.global.state_dir.as_deref(),
+            forgefs_state_dir: self.env.forgefs_state_dir.as_deref(),
+            acq_state_dir: self.env.acq_state_dir.as_deref(),
+            xdg_state_home: self.env.xdg_state_home.as_deref(),
+            home: self.env.home.as_deref(),
+        })
+    }
+
+    /// Opens the directory of mount records where it exists; makes nothing.
+    ///
+    /// # Errors
+    /// As [`Self::state_path`], and `unsafe-state-root`.
+    pub(crate) fn mount_records(&self) -> Result<Option<DirFd>> {
+        let path = self.state_path()?;
+        match StateRoot::open_existing(&path, self.env.home.as_deref())? {
+            Some(root) => root.existing_subdir("mounts"),
+            None => Ok(None),
+        }
+    }
 }
 
 /// Runs the program on this process's arguments and returns its exit code.

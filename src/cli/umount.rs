@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use serde_json::json;
+
 use super::{Context, Outcome};
-use crate::error::Result;
+use crate::error::{Context as _, ErrorKind, Result};
+use crate::mount::control::{UmountMode, umount};
+use crate::mount::record::shown;
 
 /// Unmounts a forgefs mount and ends its daemon.
 ///
@@ -25,6 +29,45 @@ pub struct UmountArgs {
 
 /// Runs the verb.
 pub(super) fn run(context: &Context, args: &UmountArgs) -> Result<Outcome> {
-    let _ = (context, args);
+    let path = std::path::absolute(&args.dir).context(ErrorKind::Usage, "empty-path", || {
+        String::from("give the directory that is mounted on")
+    })?;
+    let mode = match (args.lazy, args.abort) {
+        (_, true) => UmountMode::Abort,
+        (true, false) => UmountMode::Lazy,
+        (false, false) => UmountMode::Clean,
+    };
+    // A broken state root must not keep a mount alive: its records are advisory.
+    let records = match context.mount_records() {
+        Ok(records) => records,
+        Err(error) => {
+            context.out.note(&format!("no records are read: {error}"));
+            None
+        }
+    };
+    let done = umount(records.as_ref(), &path, mode)?;
+    let point = shown(&done.mount_point);
+    if done.daemon_ended == Some(false) && mode != UmountMode::Lazy {
+        let pid = done.pid.unwrap_or_default();
+        context.out.note(&format!(
+            "the daemon (pid {pid}) still serves copies of the mount elsewhere, such as in a container; it ends with the last one"
+        ));
+    }
+    if let Some(log) = &done.log {
+        context.out.note(&format!(
+            "the daemon had died; its log is {log} below the state root"
+        ));
+    }
+    let record = json!({
+        "schema": "forgefs.umount/1",
+        "mountpoint": point,
+        "state": done.state,
+        "pid": done.pid,
+        "daemon_ended": done.daemon_ended,
+        "log": done.log,
+    });
+    context
+        .out
+        .data(&record, &format!("unmounted {}", point.escape_debug()))?;
     Ok(Outcome::Done)
 }

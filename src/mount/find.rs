@@ -267,7 +267,8 @@ mod tests {
             xattrs: false,
             created_s: 1,
             log: None,
-            features: Vec::new(),
+            features: serde_json::Value::Null,
+            notes: Vec::new(),
         }
     }
 

@@ -2,9 +2,11 @@
 //! ending it. The only room that names `fuser`.
 
 pub mod control;
+pub mod daemon;
 pub mod find;
 #[cfg(feature = "fuse")]
 mod fs;
+pub mod handshake;
 #[cfg(not(feature = "fuse"))]
 mod no_server;
 #[cfg(feature = "fuse")]

@@ -49,9 +49,12 @@ pub struct MountRecord {
     /// The daemon's log, below the state root.
     #[serde(default)]
     pub log: Option<String>,
-    /// What `doctor` has to say about the repository, one row for each feature found.
+    /// What the survey found around the objects and in the root directory, a row for each feature.
     #[serde(default)]
-    pub features: Vec<serde_json::Value>,
+    pub features: serde_json::Value,
+    /// One line for each feature that is shown otherwise than a checkout would.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 impl MountRecord {
