@@ -104,7 +104,10 @@ impl Opened {
     fn new(context: &Context, spec: &ServeSpec) -> Result<Self> {
         let commit_id = parse_full_id(&spec.commit)?;
         let repository = Repository::open(&spec.repo)?;
-        let store = repository.store(&StoreOptions::default())?;
+        let store = repository.store(&StoreOptions {
+            spool_dir: Some(spec.state_dir.join("tmp")),
+            ..StoreOptions::default()
+        })?;
         let objects: Arc<dyn ObjectSource> = Arc::new(store);
         let options = SnapshotOptions {
             cache_bytes_max: spec.cache_bytes_max,
