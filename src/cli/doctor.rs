@@ -12,7 +12,6 @@ use crate::doctor::{
 };
 use crate::error::Result;
 use crate::git::{Repository, StoreOptions, load_commit, parse_full_id};
-use crate::state::StateSources;
 use crate::survey::{Depth, Survey, Verdict, survey};
 
 /// Says what this host can do, with the line that mends what it cannot; with a repository and a
@@ -58,13 +57,7 @@ pub(super) fn run(context: &Context, args: &DoctorArgs) -> Result<Outcome> {
         path: env.path.as_deref(),
         docker_host: env.docker_host.as_deref(),
         home: env.home.as_deref(),
-        state: StateSources {
-            option: context.global.state_dir.as_deref(),
-            forgefs_state_dir: env.state_dir.as_deref(),
-            acq_state_dir: None,
-            xdg_state_home: env.xdg_state_home.as_deref(),
-            home: env.home.as_deref(),
-        },
+        state: context.state_sources(),
     };
     let report = examine(&surroundings, runtime.as_ref(), survey);
     context.out.data(&report, &as_text(&report))?;

@@ -49,13 +49,18 @@ impl Context {
     /// # Errors
     /// `state-dir-not-absolute`, `no-state-dir`.
     pub(crate) fn state_path(&self) -> Result<PathBuf> {
-        state::locate(&StateSources {
+        state::locate(&self.state_sources())
+    }
+
+    /// Returns everything that can name the state root.
+    pub(crate) fn state_sources(&self) -> StateSources<'_> {
+        StateSources {
             option: self.global.state_dir.as_deref(),
             forgefs_state_dir: self.env.forgefs_state_dir.as_deref(),
             acq_state_dir: self.env.acq_state_dir.as_deref(),
             xdg_state_home: self.env.xdg_state_home.as_deref(),
             home: self.env.home.as_deref(),
-        })
+        }
     }
 
     /// Opens the directory of mount records where it exists; makes nothing.
