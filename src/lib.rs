@@ -31,5 +31,6 @@ pub mod snapshot;
 pub mod state;
 pub mod survey;
 pub mod sys;
+pub mod workspace;
 
 pub use error::{Error, ErrorKind, Result};

@@ -60,6 +60,8 @@ pub enum Command {
     Umount(super::umount::UmountArgs),
     /// Recompute the tree id of a directory through the kernel
     Prove(super::prove::ProveArgs),
+    /// Make a private, writable, self-contained repository at one exact commit
+    Seed(super::seed::SeedArgs),
     /// List what exists: live, dead, whose
     Ls(super::ls::LsArgs),
     /// Say what this host, and a repository and commit, can do

@@ -13,6 +13,7 @@ mod mount;
 mod output;
 mod prove;
 mod quantity;
+mod seed;
 mod serve;
 mod umount;
 mod values;
@@ -112,6 +113,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Outcome> {
         Command::Mount(args) => mount::run(context, &args),
         Command::Umount(args) => umount::run(context, &args),
         Command::Prove(args) => prove::run(context, &args),
+        Command::Seed(args) => seed::run(context, &args),
         Command::Ls(args) => ls::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),

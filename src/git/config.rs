@@ -48,6 +48,24 @@ impl RawConfig {
             .filter_map(|value| String::from_utf8(value.to_vec()).ok())
             .collect()
     }
+
+    /// Returns every key that is set, as section, subsection and key; sections and keys in lower
+    /// case, as git compares them.
+    #[must_use]
+    pub fn keys(&self) -> Vec<(String, Option<String>, String)> {
+        let mut out = Vec::new();
+        for section in self.0.sections() {
+            let header = section.header();
+            for key in section.body().value_names() {
+                out.push((
+                    header.name().to_string().to_ascii_lowercase(),
+                    header.subsection_name().map(ToString::to_string),
+                    key.to_ascii_lowercase(),
+                ));
+            }
+        }
+        out
+    }
 }
 
 /// One section of a configuration to be written.

@@ -1,0 +1,229 @@
+//! `forgefs seed`: the private, writable, self-contained repository at exactly one commit (R77).
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::values::shown_bytes;
+use super::{Context, Outcome};
+use crate::budget::{Budget, Limits};
+use crate::error::{Context as _, ErrorKind, Result};
+use crate::git::{History, Repository, StoreOptions, load_commit, parse_full_id};
+use crate::survey::{Depth, Purpose, survey};
+use crate::sys;
+use crate::workspace::{
+    OriginPolicy, SeedPhase, SeedProgress, SeedRecord, SeedRequest, Target, WorkTreeKind, seed,
+};
+
+/// Makes a private, writable, self-contained git repository at exactly one commit.
+///
+/// Every object is hashed on the way, nothing is shared with REPO, no program is run, and the first
+/// `git status` in DIR is clean and reads no file. DIR must be missing or empty.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  forgefs seed . \"$(git rev-parse HEAD)\" /tmp/workspace\n  \
+                  git -C /tmp/workspace status"
+)]
+pub struct SeedArgs {
+    /// A repository root: work tree, bare repository, .git directory, or linked worktree
+    pub repo: PathBuf,
+    /// The full id of a commit, as `git rev-parse HEAD` prints it
+    pub commit: String,
+    /// Where the workspace goes; missing or empty
+    pub dir: PathBuf,
+    /// How many commits go along: the one, N levels of parents, or all
+    #[arg(long, value_name = "base|N|full", default_value = "base", value_parser = parse_history)]
+    pub history: History,
+    /// The branch that the workspace is on
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "work",
+        conflicts_with = "detach"
+    )]
+    pub branch: String,
+    /// Be on no branch
+    #[arg(long)]
+    pub detach: bool,
+    /// What becomes of the remote origin; its URL is kept only without a credential
+    #[arg(long, value_enum, default_value = "none")]
+    pub origin: Origin,
+    /// What stands beside .git: all files, or nothing
+    #[arg(long, value_enum, default_value = "files")]
+    pub worktree: WorkTree,
+    /// Refuse where `doctor` has something to note about the repository or commit
+    #[arg(long)]
+    pub strict: bool,
+    /// Refuse a commit with more files and directories than this
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    pub max_entries: u64,
+    /// How many threads work [default: the number of processors, 1 to 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub threads: Option<u16>,
+}
+
+/// What becomes of the remote `origin`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Origin {
+    /// No remote.
+    None,
+    /// Without credentials.
+    Strip,
+    /// As it is; refused where it carries a credential.
+    Carry,
+}
+
+/// What stands beside `.git`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkTree {
+    /// All files.
+    Files,
+    /// Nothing.
+    None,
+}
+
+fn parse_history(text: &str) -> std::result::Result<History, String> {
+    match text {
+        "base" => Ok(History::Base),
+        "full" => Ok(History::Full),
+        _ => match text.parse() {
+            Ok(levels) if levels > 0 && !text.starts_with('+') => Ok(History::Depth(levels)),
+            _ => Err(String::from("give base, full or a number from 1")),
+        },
+    }
+}
+
+/// The record with the rows of `doctor` (R89).
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    record: SeedRecord,
+    features: serde_json::Value,
+}
+
+/// Runs the verb.
+pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
+    let commit_id = parse_full_id(&args.commit)?;
+    let repository = Repository::open(&args.repo)?;
+    let objects = repository.store(&StoreOptions::default())?;
+    let commit = load_commit(&objects, &commit_id)?;
+    let target = Target::check(&args.dir, &repository)?;
+    let limits = Limits {
+        entries_max: args.max_entries,
+        ..Limits::default()
+    };
+    let mut budget = Budget::new(limits);
+    let survey = survey(&repository, &objects, &commit, Depth::Full, &mut budget)?;
+    for line in survey.check(Purpose::Seed, args.strict)? {
+        context.out.note(&line);
+    }
+    // Modes are the commit's; the mask decides who may enter the new directory.
+    let mask = sys::clear_umask();
+    let request = SeedRequest {
+        repository: &repository,
+        objects: &objects,
+        commit: &commit,
+        history: args.history,
+        branch: (!args.detach).then_some(args.branch.as_str()),
+        origin: match args.origin {
+            Origin::None => OriginPolicy::None,
+            Origin::Strip => OriginPolicy::Strip,
+            Origin::Carry => OriginPolicy::Carry,
+        },
+        work_tree: match args.worktree {
+            WorkTree::Files => WorkTreeKind::Files,
+            WorkTree::None => WorkTreeKind::None,
+        },
+        strict: args.strict,
+        limits,
+        threads: args.threads.map_or_else(threads, usize::from),
+        top_mode: 0o777 & !mask,
+    };
+    let progress = SeedProgress::default();
+    let record = with_progress(context, &progress, || seed(&request, &target, &progress))?;
+    for note in &record.notes {
+        context.out.note(note);
+    }
+    let text = format!(
+        "{} is at {} with {} objects ({})",
+        record.dir,
+        record.base,
+        record.objects,
+        shown_bytes(record.pack_bytes)
+    );
+    let features = serde_json::to_value(&survey)
+        .context(ErrorKind::Internal, "internal", || {
+            String::from("cannot write the features as JSON")
+        })?
+        .get("features")
+        .cloned()
+        .unwrap_or_default();
+    context.out.data(&Report { record, features }, &text)?;
+    Ok(Outcome::Done)
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get().min(8))
+}
+
+/// Runs `work`; on a terminal, and after a second, a bar with rate and remaining time is drawn.
+fn with_progress<T>(
+    context: &Context,
+    progress: &SeedProgress,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    if !context.out.shows_progress() {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let (done, wait) = mpsc::channel::<()>();
+        scope.spawn(move || draw(progress, &wait));
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+fn draw(progress: &SeedProgress, wait: &mpsc::Receiver<()>) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let goes_on = |after| wait.recv_timeout(after) == Err(mpsc::RecvTimeoutError::Timeout);
+    if !goes_on(Duration::from_secs(1)) {
+        return;
+    }
+    let bar = indicatif::ProgressBar::new(0);
+    let style = "{msg} {wide_bar} {pos}/{len} objects, {per_sec}, {eta} left";
+    if let Ok(style) = indicatif::ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    loop {
+        bar.set_length(progress.objects_total.load(Relaxed));
+        bar.set_position(progress.pack.objects.load(Relaxed));
+        bar.set_message(match progress.phase() {
+            SeedPhase::Counting => "counting",
+            SeedPhase::Packing => "packing",
+            SeedPhase::Finishing => "finishing",
+        });
+        if !goes_on(Duration::from_millis(100)) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r82_a_history_is_base_full_or_a_number_from_one() {
+        assert_eq!(parse_history("base"), Ok(History::Base));
+        assert_eq!(parse_history("full"), Ok(History::Full));
+        assert_eq!(parse_history("17"), Ok(History::Depth(17)));
+        for bad in ["0", "-1", "x", "99999999999", "", "+3", "1.5"] {
+            assert!(parse_history(bad).is_err(), "{bad}");
+        }
+    }
+}
