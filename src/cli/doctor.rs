@@ -139,8 +139,8 @@ fn add_runtime(sheet: &mut Sheet, runtime: &RuntimeReport) {
         sheet.below(&format!("fix: {fix}"));
     }
     sheet.row("with --allow-other", answer(runtime.allow_other), "");
-    if !runtime.installed {
-        sheet.row("program", "noted", &format!("{name} is not on PATH"));
+    if let Some(trouble) = &runtime.trouble {
+        sheet.row(&name, "noted", trouble);
     }
 }
 

@@ -1,83 +1,19 @@
 //! What this host offers to a mount, a row each, with the line that mends what is missing.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use std::path::Path;
 
 use super::Surroundings;
-use crate::error::{Error, Result};
+use super::records::state_rows;
+use super::row::{HostRow, RowState, noted, ok, read_text};
+use crate::error::Error;
 use crate::mount::preflight::{FuseDevice, HostFacts, Wish, check_host};
-use crate::state::{StateRoot, locate};
-use crate::sys::host::{free_bytes, is_writable, kernel_release, open_files_max};
+use crate::sys::host::{kernel_release, open_files_max};
 use crate::sys::{DirFd, mountinfo};
 
 /// The oldest kernel that is tested.
 const KERNEL_MIN: (u32, u32) = (5, 15);
 /// Descriptors that a daemon with many packs and threads is comfortable with.
 const OPEN_FILES_WANTED: u64 = 4096;
-/// Space for records and logs below which a remark is made, in bytes.
-const FREE_BYTES_WANTED: u64 = 64 << 20;
-
-/// How a thing stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RowState {
-    /// As wanted.
-    Ok,
-    /// It works without, or with a limit that the sentence names.
-    Noted,
-    /// Nothing can be mounted without it.
-    Missing,
-}
-
-/// One row on the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostRow {
-    /// Its name, the key in the record.
-    #[serde(skip)]
-    pub name: &'static str,
-    /// How it stands.
-    pub state: RowState,
-    /// One sentence for people.
-    pub detail: String,
-    /// The exact line that mends it, where there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<String>,
-}
-
-fn ok(name: &'static str, detail: impl Into<String>) -> HostRow {
-    HostRow {
-        name,
-        state: RowState::Ok,
-        detail: detail.into(),
-        fix: None,
-    }
-}
-
-fn noted(name: &'static str, detail: impl Into<String>) -> HostRow {
-    HostRow {
-        state: RowState::Noted,
-        ..ok(name, detail)
-    }
-}
-
-impl HostRow {
-    fn mended_by(mut self, line: impl Into<String>) -> Self {
-        self.fix = Some(line.into());
-        self
-    }
-}
-
-/// Writes the rows as one object, keyed by name.
-pub(super) fn as_map<S: Serializer>(rows: &[HostRow], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(rows.len()))?;
-    for row in rows {
-        map.serialize_entry(row.name, row)?;
-    }
-    map.end()
-}
 
 /// Returns all rows; starts nothing, makes nothing.
 #[must_use]
@@ -94,7 +30,7 @@ pub fn host_rows(facts: &HostFacts, surroundings: &Surroundings<'_>) -> Vec<Host
     rows.push(open_files(open_files_max()));
     rows.push(overlayfs(root));
     rows.push(user_namespaces(facts.uid, root));
-    rows.extend(state_dir(surroundings));
+    rows.extend(state_rows(surroundings));
     rows
 }
 
@@ -303,60 +239,119 @@ fn user_namespaces(uid: u32, root: &Path) -> HostRow {
     }
 }
 
-fn state_dir(surroundings: &Surroundings<'_>) -> Vec<HostRow> {
-    const NAME: &str = "state-dir";
-    let trouble = |error: &Error| HostRow {
-        state: RowState::Missing,
-        ..ok(NAME, error.to_string())
-    };
-    let path = match locate(&surroundings.state) {
-        Ok(path) => path,
-        Err(error) => return vec![trouble(&error).mended_by("forgefs --state-dir DIR ...")],
-    };
-    let shown = path.display().to_string().escape_debug().to_string();
-    let existing = match StateRoot::open_existing(&path, surroundings.home) {
-        Ok(root) => root.map(|root| root.path().to_path_buf()),
-        Err(error) => return vec![trouble(&error).mended_by("forgefs --state-dir DIR ...")],
-    };
-    let home = existing.clone().or_else(|| first_existing(&path));
-    let Some(home) = home.filter(|dir| is_writable(dir)) else {
-        let row = HostRow {
-            state: RowState::Missing,
-            ..ok(NAME, format!("{shown} cannot be written"))
-        };
-        return vec![row.mended_by("forgefs --state-dir DIR ...")];
-    };
-    let row = match existing {
-        Some(_) => ok(NAME, shown),
-        None => ok(NAME, format!("{shown}; it is made when first needed")),
-    };
-    vec![row, free_space(&home)]
-}
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
 
-fn first_existing(path: &Path) -> Option<PathBuf> {
-    path.ancestors()
-        .find(|dir| dir.exists())
-        .map(Path::to_path_buf)
-}
+    use super::*;
 
-fn free_space(dir: &Path) -> HostRow {
-    const NAME: &str = "free-space";
-    match free_bytes(dir) {
-        Ok(bytes) if bytes >= FREE_BYTES_WANTED => {
-            ok(NAME, format!("{} MiB for records", bytes >> 20))
+    fn facts(uid: u32) -> HostFacts {
+        HostFacts {
+            uid,
+            fuse_device: FuseDevice::Usable,
+            fusermount3: Some(PathBuf::from("/usr/bin/fusermount3")),
+            fusermount3_privileged: true,
+            user_allow_other: false,
         }
-        Ok(bytes) => noted(NAME, format!("only {bytes} bytes are left for records")),
-        Err(error) => noted(NAME, format!("cannot be asked: {error}")),
     }
-}
 
-/// Returns the start of a small file, nothing where it cannot be read.
-pub(super) fn read_text(root: &Path, path: &str) -> String {
-    let mut text = Vec::new();
-    let read = std::fs::File::open(root.join(path))
-        .and_then(|file| file.take(1 << 20).read_to_end(&mut text));
-    match read {
-        Ok(_) => String::from_utf8_lossy(&text).into_owned(),
-        Err(_) => String::new(),
+    fn state_and_fix(row: HostRow) -> (RowState, String) {
+        (row.state, row.fix.unwrap_or_default())
+    }
+
+    #[test]
+    fn old_and_odd_kernels_are_noted() {
+        for (release, want) in [
+            ("5.15.0", RowState::Ok),
+            ("6.18.44-fc", RowState::Ok),
+            ("10.0", RowState::Ok),
+            ("5.14.99", RowState::Noted),
+            ("4.19.0-26-amd64", RowState::Noted),
+            ("", RowState::Noted),
+            ("99999999999999999999.1", RowState::Noted),
+        ] {
+            assert_eq!(kernel(release).state, want, "{release}");
+        }
+    }
+
+    #[test]
+    fn r43_r127_each_lack_has_the_line_that_mends_it() {
+        let with = |uid, change: fn(&mut HostFacts)| {
+            let mut facts = facts(uid);
+            change(&mut facts);
+            facts
+        };
+        let none = String::new();
+        for (row, state, fix) in [
+            (fuse_device(&facts(7)), RowState::Ok, &*none),
+            (
+                fuse_device(&with(7, |f| f.fuse_device = FuseDevice::Forbidden)),
+                RowState::Missing,
+                "chmod 0666 /dev/fuse",
+            ),
+            (fusermount3(&facts(7)), RowState::Ok, ""),
+            (
+                fusermount3(&with(7, |f| f.fusermount3 = None)),
+                RowState::Missing,
+                "apt-get install fuse3",
+            ),
+            (
+                fusermount3(&with(0, |f| f.fusermount3 = None)),
+                RowState::Noted,
+                "apt-get install fuse3",
+            ),
+            (
+                user_allow_other(&facts(7)),
+                RowState::Noted,
+                "echo user_allow_other >> /etc/fuse.conf",
+            ),
+            (user_allow_other(&facts(0)), RowState::Ok, ""),
+            (user(0), RowState::Noted, ""),
+            (user(7), RowState::Ok, ""),
+            (
+                open_files((Some(1024), Some(1024))),
+                RowState::Noted,
+                "ulimit -n 4096",
+            ),
+            (open_files((Some(1024), None)), RowState::Ok, ""),
+            (open_files((None, None)), RowState::Ok, ""),
+        ] {
+            assert_eq!(state_and_fix(row), (state, fix.to_owned()));
+        }
+        let forbidden = fuse_device(&with(7, |f| f.fuse_device = FuseDevice::Missing));
+        assert!(forbidden.fix.unwrap().starts_with("modprobe fuse"));
+    }
+
+    #[test]
+    fn files_below_the_root_decide_what_confines_and_what_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert_eq!(apparmor(7, root).state, RowState::Ok);
+        assert_eq!(selinux(root).state, RowState::Ok);
+        assert_eq!(overlayfs(root).state, RowState::Noted);
+        assert_eq!(user_namespaces(7, root).state, RowState::Ok);
+        write("sys/module/apparmor/parameters/enabled", "Y\n");
+        write("etc/apparmor.d/fusermount3", "");
+        write("sys/fs/selinux/enforce", "1");
+        write("proc/filesystems", "nodev\tsysfs\nnodev\toverlay\n");
+        write(
+            "proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1\n",
+        );
+        assert_eq!(apparmor(7, root).state, RowState::Noted);
+        assert_eq!(apparmor(0, root).state, RowState::Ok);
+        assert_eq!(selinux(root).state, RowState::Noted);
+        assert_eq!(overlayfs(root).state, RowState::Ok);
+        let (state, fix) = state_and_fix(user_namespaces(7, root));
+        assert_eq!(state, RowState::Noted);
+        assert!(
+            fix.contains("apparmor_restrict_unprivileged_userns=0"),
+            "{fix}"
+        );
     }
 }

@@ -1,7 +1,10 @@
 //! One report: what this host can do, whether a container could read a mount, and what a repository
 //! and commit contain (R89, R127). Looks, and starts nothing.
 
+mod docker;
 mod host;
+mod records;
+mod row;
 mod runtime;
 
 use std::ffi::OsStr;
@@ -9,7 +12,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub use host::{HostRow, RowState, host_rows};
+pub use host::host_rows;
+pub use row::{HostRow, RowState};
 pub use runtime::{Answer, Runtime, RuntimeReport, RuntimeRequest, judge_runtime};
 
 use crate::error::Result;
@@ -38,7 +42,7 @@ pub struct Report {
     /// The version of forgefs.
     pub version: &'static str,
     /// A row for each thing that a mount needs or likes of the host.
-    #[serde(serialize_with = "host::as_map")]
+    #[serde(serialize_with = "row::as_map")]
     pub host: Vec<HostRow>,
     /// Whether anything can be mounted here.
     pub can_mount: bool,

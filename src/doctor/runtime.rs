@@ -5,14 +5,10 @@
 //! (fs/fuse/dir.c). Which ids a container's process has on the host follows from the runtime. No
 //! program is started: only files and sockets are looked at.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
 use serde::Serialize;
 
 use super::Surroundings;
-use super::host::read_text;
+use super::docker::{Docker, DockerIds};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mount::preflight::{HostFacts, find_program};
 use crate::sys::process::effective_ids;
@@ -100,8 +96,6 @@ pub struct RuntimeReport {
     pub uid: u32,
     /// The group in the container.
     pub gid: u32,
-    /// Whether the runtime's program was found on `PATH`.
-    pub installed: bool,
     /// Whether it could read a mount made without `--allow-other`.
     pub plain: Answer,
     /// Whether it could read a mount made with `--allow-other`.
@@ -111,6 +105,9 @@ pub struct RuntimeReport {
     /// The line that makes it work, where something must be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// What keeps the runtime from being used at all, as far as files and sockets show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// What the judgement rests on, apart from the request.
@@ -119,25 +116,7 @@ struct Ground {
     mounter: (u32, u32),
     /// Whether the mounter may give `--allow-other`.
     may_allow_other: bool,
-    /// What keeps a Docker daemon from seeing this host's mounts at all.
-    elsewhere: Option<Elsewhere>,
-    /// Docker maps container users to subordinate ids, or runs as the caller.
-    docker_ids: DockerIds,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Elsewhere {
-    /// Another machine.
-    Remote(String),
-    /// A virtual machine on this one.
-    VirtualMachine,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DockerIds {
-    Host,
-    Remapped,
-    Rootless,
+    docker: Docker,
 }
 
 /// Judges one request on this host.
@@ -148,21 +127,10 @@ pub fn judge_runtime(
     request: &RuntimeRequest,
 ) -> RuntimeReport {
     let (uid, gid) = effective_ids();
-    let config = surroundings
-        .home
-        .map(|home| read_text(home, ".docker/config.json"))
-        .unwrap_or_default();
-    let elsewhere = elsewhere(surroundings.docker_host, &config);
-    let remapped = read_text(Path::new("/"), "etc/docker/daemon.json").contains("userns-remap");
     let ground = Ground {
         mounter: (uid, gid),
         may_allow_other: uid == 0 || facts.user_allow_other,
-        elsewhere,
-        docker_ids: match (is_rootless(surroundings.docker_host), remapped) {
-            (true, _) => DockerIds::Rootless,
-            (false, true) => DockerIds::Remapped,
-            (false, false) => DockerIds::Host,
-        },
+        docker: Docker::look(surroundings),
     };
     let program = match request.runtime {
         Runtime::Host => None,
@@ -170,41 +138,17 @@ pub fn judge_runtime(
         Runtime::Podman => Some("podman"),
         Runtime::Bwrap => Some("bwrap"),
     };
-    let installed = program.is_none_or(|name| {
-        surroundings
-            .path
-            .is_some_and(|path| find_program(path, name).is_some())
-    });
-    ground.judge(request, installed)
-}
-
-/// Returns where the daemon of `docker` is, if that is not here: `DOCKER_HOST`, else the context
-/// that `~/.docker/config.json` names.
-fn elsewhere(docker_host: Option<&OsStr>, config: &str) -> Option<Elsewhere> {
-    if let Some(host) = docker_host.map(OsStr::as_bytes) {
-        let shown = || String::from_utf8_lossy(host).escape_debug().to_string();
-        return match host.strip_prefix(b"unix://") {
-            Some(socket) if ends_in_desktop(socket) => Some(Elsewhere::VirtualMachine),
-            Some(_) => None,
-            None => Some(Elsewhere::Remote(shown())),
-        };
-    }
-    let config: serde_json::Value = serde_json::from_str(config).ok()?;
-    match config.get("currentContext")?.as_str()? {
-        "default" | "rootless" | "" => None,
-        context if context.starts_with("desktop") => Some(Elsewhere::VirtualMachine),
-        context => Some(Elsewhere::Remote(format!("the context {context:?}"))),
-    }
-}
-
-fn ends_in_desktop(socket: &[u8]) -> bool {
-    socket
-        .split(|byte| *byte == b'/')
-        .any(|part| part == b"desktop" || part == b".colima" || part == b".lima")
-}
-
-fn is_rootless(docker_host: Option<&OsStr>) -> bool {
-    docker_host.is_some_and(|host| host.as_bytes().starts_with(b"unix:///run/user/"))
+    let on_path = |name: &&str| {
+        let path = surroundings.path;
+        path.is_some_and(|path| find_program(path, name).is_some())
+    };
+    let mut report = ground.judge(request);
+    report.trouble = match program.filter(|name| !on_path(name)) {
+        Some(name) => Some(format!("{name} is not on PATH")),
+        None if request.runtime == Runtime::Docker => ground.docker.trouble(),
+        None => None,
+    };
+    report
 }
 
 /// Which ids on the host a process in the container has.
@@ -217,7 +161,7 @@ enum HostIds {
 }
 
 impl Ground {
-    fn judge(&self, request: &RuntimeRequest, installed: bool) -> RuntimeReport {
+    fn judge(&self, request: &RuntimeRequest) -> RuntimeReport {
         let (own_uid, own_gid) = self.mounter;
         // A container starts as root; a program of the host or in bwrap as its caller.
         let (first_uid, first_gid) = match request.runtime {
@@ -233,24 +177,24 @@ impl Ground {
             runtime: request.runtime,
             uid,
             gid,
-            installed,
             plain,
             allow_other,
             detail,
             fix,
+            trouble: None,
         };
-        if let (Runtime::Docker, Some(elsewhere)) = (request.runtime, &self.elsewhere) {
-            let place = match elsewhere {
-                Elsewhere::Remote(name) => format!("Docker's daemon is elsewhere ({name})"),
-                Elsewhere::VirtualMachine => String::from("Docker runs in a virtual machine"),
+        if let (Runtime::Docker, Some(place)) = (request.runtime, self.docker.place.as_deref()) {
+            let (answer, so) = match self.docker.is_surely_elsewhere {
+                true => (Answer::No, "no mount of this host can be bound there"),
+                false => (Answer::Unknown, "a mount of this host may not be there"),
             };
-            let detail = format!("{place}, where no mount of this host can be bound");
+            let detail = format!("Docker's daemon is {place}: {so}");
             let fix = "docker cp DIR CONTAINER:/source".into();
-            return report(Answer::No, Answer::No, detail, Some(fix));
+            return report(answer, answer, detail, Some(fix));
         }
         let ids = self.host_ids(request.runtime, uid, gid);
         let daemon_is_barred = request.runtime == Runtime::Docker
-            && self.docker_ids != DockerIds::Rootless
+            && self.docker.ids != DockerIds::Rootless
             && self.mounter != (0, 0);
         let is_mounter = ids == HostIds::Same(own_uid, own_gid);
         let plain = match is_mounter && !daemon_is_barred {
@@ -295,7 +239,7 @@ impl Ground {
             Runtime::Bwrap => HostIds::Same(own_uid, own_gid),
             Runtime::Podman if own_uid != 0 => rootless(uid, gid),
             Runtime::Podman => HostIds::Same(uid, gid),
-            Runtime::Docker => match self.docker_ids {
+            Runtime::Docker => match self.docker.ids {
                 DockerIds::Host => HostIds::Same(uid, gid),
                 DockerIds::Remapped => HostIds::Subordinate,
                 DockerIds::Rootless => rootless(uid, gid),
@@ -306,20 +250,21 @@ impl Ground {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     fn ground(mounter: u32, may_allow_other: bool) -> Ground {
         Ground {
             mounter: (mounter, mounter),
             may_allow_other,
-            elsewhere: None,
-            docker_ids: DockerIds::Host,
+            docker: Docker::default(),
         }
     }
 
     fn ask(ground: &Ground, runtime: &str, user: Option<&str>) -> (Answer, Answer, Option<String>) {
         let request = RuntimeRequest::parse(runtime, user).unwrap();
-        let report = ground.judge(&request, true);
+        let report = ground.judge(&request);
         (report.plain, report.allow_other, report.fix)
     }
 
@@ -361,26 +306,15 @@ mod tests {
 
     #[test]
     fn r44_a_daemon_elsewhere_cannot_bind_a_mount_at_all() {
-        let os = |text: &'static str| Some(OsStr::new(text));
-        let desktop = r#"{"currentContext":"desktop-linux"}"#;
-        let other = r#"{"currentContext":"build-farm"}"#;
-        for (host, config, is_here) in [
-            (None, "", true),
-            (None, "{\"auths\":{}}", true),
-            (None, "not json", true),
-            (None, r#"{"currentContext":"default"}"#, true),
-            (os("unix:///var/run/docker.sock"), other, true),
-            (os("unix:///run/user/1000/docker.sock"), "", true),
-            (None, desktop, false),
-            (None, other, false),
-            (os("tcp://10.0.0.1:2375"), "", false),
-            (os("ssh://host"), "", false),
-            (os("unix:///home/u/.docker/desktop/docker.sock"), "", false),
+        for (host, config, want) in [
+            (None, "", Answer::Yes),
+            (None, r#"{"currentContext":"desktop-linux"}"#, Answer::No),
+            (None, r#"{"currentContext":"build-farm"}"#, Answer::Unknown),
+            (Some("tcp://10.0.0.1:2375"), "", Answer::No),
         ] {
             let mut ground = ground(0, true);
-            ground.elsewhere = elsewhere(host, config);
+            ground.docker = Docker::judge(host.map(OsStr::new), config, "");
             let (plain, allow_other, _) = ask(&ground, "docker", None);
-            let want = if is_here { Answer::Yes } else { Answer::No };
             assert_eq!((plain, allow_other), (want, want), "{host:?} {config}");
             let (podman, _, _) = ask(&ground, "podman", None);
             assert_eq!(podman, Answer::Yes);

@@ -1,8 +1,10 @@
-//! What lies around a repository's objects: boundaries, substitutions, promises, settings (R94..R96).
+//! What lies around a repository's objects: boundaries, substitutions, promises, settings.
 //!
-//! Bounded reads of a few small files; nothing is followed, included, started or locked, and nothing
-//! here changes how an object is read. What cannot be read is named, never taken for absent.
+//! Bounded reads of a few small files (R94..R96); nothing is followed, included, started or locked,
+//! and nothing here changes how an object is read. What cannot be read is named, never taken for
+//! absent.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::{HashKind, RefStorage, Repository};
@@ -177,9 +179,17 @@ impl RepositoryFacts {
                 .stat(format!("objects/info/{name}").as_bytes())
                 .is_ok()
         });
-        for name in self.list(common, "objects/pack") {
-            self.promisor_packs += u64::from(name.ends_with(b".promisor"));
-        }
+        // The mark alone, without its pack, means nothing to git.
+        let names = self.list(common, "objects/pack");
+        let packs: HashSet<&[u8]> = names
+            .iter()
+            .filter_map(|name| name.strip_suffix(b".pack"))
+            .collect();
+        let promised = names
+            .iter()
+            .filter_map(|name| name.strip_suffix(b".promisor"))
+            .filter(|stem| packs.contains(stem));
+        self.promisor_packs = promised.count() as u64;
     }
 
     fn read_settings(&mut self, dir: &DirFd, name: &str) {

@@ -1,4 +1,4 @@
-//! What stock `git fsck --strict` calls an error in a tree (R10), and what it only remarks on (R11).
+//! What stock `git fsck --strict` calls an error in a tree (R10), and what it remarks on (R11).
 //!
 //! Rules and names are those of git's `fsck.c`; `strict_oracle.rs` asks real git about each.
 
@@ -144,7 +144,7 @@ fn hfs_reads_as(name: &[u8], word: &str) -> bool {
         && seen.next().is_none()
 }
 
-/// NTFS folds case, drops dots and spaces at the end, starts a stream at `:`, and knows a short name.
+/// NTFS folds case, drops dots and spaces at the end, starts a stream at `:`, has short names.
 fn ntfs_reads_as_git(name: &[u8]) -> bool {
     [&b".git"[..], b"git~1"]
         .iter()

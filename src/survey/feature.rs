@@ -12,7 +12,7 @@ use crate::git::Oid;
 pub enum Verdict {
     /// As a checkout by git would have it, or of no consequence.
     Supported,
-    /// It works, and differs from what somebody may expect: said in one line, refused by `--strict`.
+    /// It works, and differs from what some may expect: one line, refused with `--strict`.
     Noted,
     /// It cannot be right: refused.
     Unsupported,
@@ -111,7 +111,11 @@ impl Feature {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            line.push_str(&format!(" ({}{more})", place.path.escape_debug()));
+            let what = match &place.what {
+                Some(what) => format!(", {}", what.escape_debug()),
+                None => String::new(),
+            };
+            line.push_str(&format!(" ({}{what}{more})", place.path.escape_debug()));
         }
         line
     }

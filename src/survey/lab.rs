@@ -182,3 +182,9 @@ pub(super) fn assert_rows(survey: &Survey, want: &[Row<'_>]) {
 pub(super) const fn noted(name: &str) -> Row<'_> {
     (name, Noted, Noted)
 }
+
+/// Makes a FIFO.
+#[expect(clippy::disallowed_methods, reason = "mkfifo(1) makes the fixture")]
+pub(super) fn make_fifo(path: &Path) -> bool {
+    Command::new("mkfifo").arg(path).status().unwrap().success()
+}

@@ -1,9 +1,6 @@
 //! Surveys of what lies around a repository's objects (R93..R96, R7, R9, R12).
 
-use std::path::Path;
-use std::process::Command;
-
-use super::lab::{Lab, assert_rows, noted};
+use super::lab::{Lab, assert_rows, make_fifo, noted};
 use super::*;
 use crate::budget::Limits;
 use crate::git::{HashKind, Oid, RefStorage, load_commit};
@@ -209,9 +206,4 @@ fn a_fifo_a_loop_or_garbage_as_a_setting_is_named_and_not_waited_for() {
     let mut budget = Budget::new(Limits::default());
     let survey = survey_with(&facts, &objects, &commit, Depth::Full, &mut budget).unwrap();
     assert_rows(&survey, &[noted("unread-settings")]);
-}
-
-#[expect(clippy::disallowed_methods, reason = "mkfifo(1) makes the fixture")]
-fn make_fifo(path: &Path) -> bool {
-    Command::new("mkfifo").arg(path).status().unwrap().success()
 }

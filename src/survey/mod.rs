@@ -143,11 +143,13 @@ impl Survey {
         let Some(first) = worst else {
             return Ok(judged(Verdict::Noted).map(Feature::line).collect());
         };
-        let names: Vec<&str> = judged(limit).map(|feature| feature.name).collect();
-        let others = names.len() - 1;
-        let also = match others {
-            0 => String::new(),
-            _ => format!(" (and {others} more: {})", names.join(", ")),
+        let others: Vec<&str> = judged(limit)
+            .map(|feature| feature.name)
+            .filter(|name| *name != first.name)
+            .collect();
+        let also = match others.is_empty() {
+            true => String::new(),
+            false => format!("; also {}", others.join(", ")),
         };
         let why = match first.verdict(purpose) {
             Verdict::Unsupported => "",
