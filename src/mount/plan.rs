@@ -136,8 +136,11 @@ impl Plans {
         let at = streams.iter().position(|stream| stream.sign == sign);
         let at = at.or_else(|| streams.iter().position(|s| s.id == stream));
         let Some(at) = at else {
-            self.start(snapshot, entry);
-            return true;
+            let known = self.listed.contains(&directory.ino());
+            if known {
+                self.start(snapshot, entry);
+            }
+            return known;
         };
         let stream = self.streams.remove(at);
         self.streams.push(stream);
@@ -222,7 +225,7 @@ impl Plans {
             let Ok(attr) = snapshot.attr_of(&stream.directory, index) else {
                 continue;
             };
-            if attr.size == 0 || attr.size > FILE_BYTES_MAX {
+            if attr.size == 0 || attr.size > FILE_BYTES_MAX.min(snapshot.whole_bytes_max()) {
                 continue;
             }
             let before = stream.budget;

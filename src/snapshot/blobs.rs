@@ -23,6 +23,9 @@ const SPOOLS_MAX: usize = 8;
 /// Blobs up to this share of the cache are held in memory.
 const WHOLE_SHARE: u64 = 4;
 
+/// Blobs up to this size are held in memory whatever the cache: links and small files.
+const WHOLE_BYTES_MIN: u64 = 64 << 10;
+
 /// Bytes of a blob, shared with the cache where they are in it.
 #[derive(Debug, Clone)]
 pub struct BlobBytes {
@@ -126,7 +129,7 @@ impl Blobs {
 
     /// Returns the largest blob that is held in memory; larger ones are spooled.
     pub(super) fn whole_bytes_max(&self) -> u64 {
-        self.cache_bytes_max / WHOLE_SHARE
+        (self.cache_bytes_max / WHOLE_SHARE).max(WHOLE_BYTES_MIN)
     }
 
     /// Returns up to `len` bytes from `offset` on, fewer only at the end.

@@ -41,6 +41,12 @@ impl Snapshot {
         self.read_blob(directory, index, 0, u32::MAX)
     }
 
+    /// Returns the size up to which a file is held in memory; larger ones are spooled (R46).
+    #[must_use]
+    pub fn whole_bytes_max(&self) -> u64 {
+        self.blobs.whole_bytes_max()
+    }
+
     fn read_blob(
         &self,
         directory: &Directory,
