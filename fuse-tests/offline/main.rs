@@ -12,4 +12,6 @@ mod fixtures;
 mod manifest;
 mod prove;
 mod prove_caps;
+mod snapshot;
+mod snapshot_faults;
 mod tidy;

@@ -13,6 +13,7 @@ pub(crate) mod bad_trees;
 pub(crate) mod command;
 pub(crate) mod host;
 pub(crate) mod listing;
+pub(crate) mod model;
 pub(crate) mod mounted;
 pub(crate) mod mounts;
 pub(crate) mod need;

@@ -84,11 +84,19 @@ pub(super) struct Blobs {
 
 #[derive(Debug)]
 struct State {
-    cached: LruCache<Oid, Arc<Vec<u8>>>,
+    cached: LruCache<Oid, Cached>,
     cached_bytes: u64,
     loading_bytes: u64,
     loads: HashMap<Oid, Arc<Load>>,
     spools: LruCache<Oid, Arc<SpoolFile>>,
+}
+
+/// A blob that is given out in several pieces.
+#[derive(Debug)]
+struct Cached {
+    bytes: Arc<Vec<u8>>,
+    /// How many bytes were given out; once all were, the kernel has them and this goes.
+    given: u64,
 }
 
 /// A load that others may wait for.
@@ -150,8 +158,7 @@ impl Blobs {
         if len == 0 {
             return Ok(BlobBytes::whole(Vec::new()));
         }
-        let keep = u64::from(len) < wanted.size;
-        match self.content(objects, stats, wanted, keep)? {
+        match self.content(objects, stats, wanted, u64::from(len))? {
             Content::Memory(bytes) => Ok(BlobBytes::cut(bytes, offset, len)),
             Content::Spool(spool) => {
                 let mut buffer = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
@@ -168,12 +175,12 @@ impl Blobs {
         objects: &dyn ObjectSource,
         stats: &Stats,
         wanted: Wanted,
-        keep: bool,
+        giving: u64,
     ) -> Result<Content> {
         let mut state = locked(&self.state);
-        if let Some(bytes) = state.cached.get(&wanted.id) {
+        if let Some(bytes) = state.give(&wanted, giving) {
             stats.add(Count::CacheHits, 1);
-            return Ok(Content::Memory(Arc::clone(bytes)));
+            return Ok(Content::Memory(bytes));
         }
         if let Some(spool) = state.spools.get(&wanted.id) {
             stats.add(Count::CacheHits, 1);
@@ -202,7 +209,7 @@ impl Blobs {
             self.spool(objects, wanted)
         };
         loading.outcome = Some(match &result {
-            Ok(content) => Ok((content.clone(), keep)),
+            Ok(content) => Ok((content.clone(), giving)),
             Err(error) => Err(Failure {
                 kind: error.kind(),
                 slug: error.slug(),
@@ -255,7 +262,8 @@ struct Loading<'a> {
     load: &'a Load,
     id: Oid,
     reserved: u64,
-    outcome: Option<Result<(Content, bool), Failure>>,
+    /// The content, and how many bytes of it its loader gives out.
+    outcome: Option<Result<(Content, u64), Failure>>,
 }
 
 impl Loading<'_> {
@@ -286,10 +294,9 @@ impl Drop for Loading<'_> {
         let mut state = locked(&self.blobs.state);
         state.loads.remove(&self.id);
         state.loading_bytes = state.loading_bytes.saturating_sub(self.reserved);
-        let outcome = outcome.map(|(content, keep)| {
+        let outcome = outcome.map(|(content, given)| {
             match &content {
-                Content::Memory(bytes) if keep => state.keep(self.id, Arc::clone(bytes)),
-                Content::Memory(_) => {}
+                Content::Memory(bytes) => state.keep(self.id, bytes, given),
                 Content::Spool(spool) => {
                     state.spools.put(self.id, Arc::clone(spool));
                     while state.spools.len() > SPOOLS_MAX {
@@ -310,18 +317,39 @@ impl Drop for Loading<'_> {
 }
 
 impl State {
-    fn keep(&mut self, id: Oid, bytes: Arc<Vec<u8>>) {
-        self.cached_bytes = self.cached_bytes.saturating_add(bytes.len() as u64);
-        if let Some(old) = self.cached.put(id, bytes) {
-            self.cached_bytes = self.cached_bytes.saturating_sub(old.len() as u64);
+    /// Keeps a blob that is not yet given out whole.
+    fn keep(&mut self, id: Oid, bytes: &Arc<Vec<u8>>, given: u64) {
+        if given >= bytes.len() as u64 {
+            return;
         }
+        self.cached_bytes = self.cached_bytes.saturating_add(bytes.len() as u64);
+        let bytes = Arc::clone(bytes);
+        if let Some(old) = self.cached.put(id, Cached { bytes, given }) {
+            self.forget(&old);
+        }
+    }
+
+    /// Gives out a kept blob, of which the caller passes on `giving` bytes.
+    fn give(&mut self, wanted: &Wanted, giving: u64) -> Option<Arc<Vec<u8>>> {
+        let cached = self.cached.get_mut(&wanted.id)?;
+        cached.given = cached.given.saturating_add(giving);
+        if cached.given < wanted.size {
+            return Some(Arc::clone(&cached.bytes));
+        }
+        let cached = self.cached.pop(&wanted.id)?;
+        self.forget(&cached);
+        Some(cached.bytes)
+    }
+
+    fn forget(&mut self, cached: &Cached) {
+        self.cached_bytes = self.cached_bytes.saturating_sub(cached.bytes.len() as u64);
     }
 
     fn evict_to(&mut self, bytes_max: u64) {
         while self.cached_bytes > bytes_max
-            && let Some((_, bytes)) = self.cached.pop_lru()
+            && let Some((_, cached)) = self.cached.pop_lru()
         {
-            self.cached_bytes = self.cached_bytes.saturating_sub(bytes.len() as u64);
+            self.forget(&cached);
         }
     }
 }
