@@ -74,7 +74,8 @@ impl ForgeFs {
             Ok(Err(error)) => {
                 stats.add(Count::Failures, 1);
                 let number = errno(&error);
-                tracing::debug!(op, ino = ino.0, errno = i32::from(number), %error, "request failed");
+                let errno = i32::from(number);
+                tracing::debug!(op, ino = ino.0, errno, %error, "request failed");
                 Err(number)
             }
             Err(_) => {
@@ -385,7 +386,9 @@ impl Filesystem for ForgeFs {
         symlink(INodeNo, &OsStr, &Path) -> ReplyEntry;
         rename(INodeNo, &OsStr, INodeNo, &OsStr, RenameFlags) -> ReplyEmpty;
         link(INodeNo, INodeNo, &OsStr) -> ReplyEntry;
-        write(INodeNo, FileHandle, u64, &[u8], WriteFlags, OpenFlags, Option<LockOwner>) -> ReplyWrite;
+        write(
+            INodeNo, FileHandle, u64, &[u8], WriteFlags, OpenFlags, Option<LockOwner>
+        ) -> ReplyWrite;
         create(INodeNo, &OsStr, u32, u32, i32) -> ReplyCreate;
         setxattr(INodeNo, &OsStr, &[u8], i32, u32) -> ReplyEmpty;
         removexattr(INodeNo, &OsStr) -> ReplyEmpty;

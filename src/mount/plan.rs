@@ -1,10 +1,10 @@
 //! What to read ahead: which files follow the one that was read, how far, and when to stop.
 //!
 //! A reader is only seen where it misses the page cache, so a plan leaves one file in its middle
-//! unread: the request for it is the sign that the reader follows, and lets the plan go on, twice as
-//! far and into the directories that follow in the order of a walk. A reader that goes elsewhere
-//! gives no sign, and the plan ends by itself. Only directories that the kernel has listed are
-//! entered, since the kernel takes content only for inodes that it knows.
+//! unread: the request for it is the sign that the reader follows, and lets the plan go on, further
+//! than before and into the directories that follow in the order of a walk. A reader that goes
+//! elsewhere gives no sign, and the plan ends by itself. Only directories that the kernel has listed
+//! are entered, since the kernel takes content only for inodes that it knows.
 //!
 //! No threads and no kernel here: `readahead` does what this says.
 
@@ -93,8 +93,8 @@ impl Given {
 }
 
 impl Plans {
-    /// Notes that the kernel was given all entries of a directory; a plan that waits for it goes on.
-    /// Returns whether there is something to do.
+    /// Notes that the kernel was given all entries of a directory; a plan that waits for it goes
+    /// on. Returns whether there is something to do.
     pub(super) fn note_listed(&mut self, snapshot: &Snapshot, directory: &Directory) -> bool {
         if !self.listed.insert(directory.ino()) {
             return false;
@@ -113,8 +113,8 @@ impl Plans {
         work
     }
 
-    /// Notes that the kernel asked for a file from its beginning. Returns whether there is something
-    /// to do.
+    /// Notes that the kernel asked for a file from its beginning. Returns whether there is
+    /// something to do.
     pub(super) fn note_read(&mut self, snapshot: &Snapshot, entry: &Entry) -> bool {
         self.reads = self.reads.saturating_add(1);
         let (directory, index) = (&entry.directory, entry.index);

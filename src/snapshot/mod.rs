@@ -2,8 +2,8 @@
 //! asks, this room answers from verified objects alone (R15..R26).
 //!
 //! Directories are loaded when first asked for, checked by the rules of R10 before one entry is
-//! visible, and kept; a load that fails is an error of that directory alone, tried again at the next
-//! request, and never an empty or absent directory.
+//! visible, and kept; a load that fails is an error of that directory alone, tried again at the
+//! next request, and never an empty or absent directory.
 
 mod blobs;
 mod content;
@@ -111,7 +111,7 @@ impl Snapshot {
     /// Reads and verifies the commit and its root tree; nothing else is read yet.
     ///
     /// # Errors
-    /// Those of [`load_commit`]; `missing-object`, `corrupt-object` and `bad-tree` of the root tree.
+    /// Those of [`load_commit`]; for the root tree `missing-object`, `corrupt-object`, `bad-tree`.
     pub fn open(
         objects: Arc<dyn ObjectSource>,
         commit_id: &Oid,
@@ -237,8 +237,8 @@ impl Snapshot {
     /// Returns the entries of a directory; a submodule has none (R25).
     ///
     /// # Errors
-    /// `stale-inode`, `not-a-directory`; where its tree cannot be read or breaks a rule of R10, that
-    /// error, again at each request.
+    /// `stale-inode`, `not-a-directory`; where its tree cannot be read or breaks a rule of R10,
+    /// that error, again at each request.
     pub fn list(&self, ino: Ino) -> Result<Arc<Directory>> {
         if ino == Ino::ROOT {
             let root = self.table().directory(0).cloned();

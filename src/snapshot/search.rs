@@ -1,6 +1,6 @@
 //! Inode numbers that this process never gave out: a worker that took over a live mount meets them,
-//! since the kernel keeps entries for ever. The number is a pure function of the path, so the tree is
-//! searched for it, breadth first, each directory once in the life of the process.
+//! since the kernel keeps entries for ever. The number is a pure function of the path, so the tree
+//! is searched for it, breadth first, each directory once in the life of the process.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +30,7 @@ impl Search {
     /// Finds an entry that is not in the table yet.
     ///
     /// # Errors
-    /// `stale-inode`; `search-incomplete` where a directory could not be read or there are too many.
+    /// `stale-inode`; `search-incomplete` where a directory cannot be read or there are too many.
     pub(super) fn search(&self, snapshot: &Snapshot, ino: Ino) -> Result<Entry> {
         let mut progress = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         progress

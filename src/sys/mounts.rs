@@ -223,7 +223,8 @@ fn receive_descriptor(socket: &UnixStream) -> io::Result<OwnedFd> {
 }
 
 /// Lets the kernel read ahead up to `kib` KiB on the mount with this device number, so that a big
-/// file comes in requests of 1 MiB instead of 128 KiB (`/sys/class/bdi/<major>:<minor>`). Root only.
+/// file comes in requests of 1 MiB instead of 128 KiB (`/sys/class/bdi/<major>:<minor>`). Root
+/// only.
 ///
 /// # Errors
 /// `EACCES` for anybody but root, `ENOENT` where `/sys` is not mounted.
