@@ -19,5 +19,6 @@ mod programs;
 mod proof;
 mod readme;
 mod readonly;
+mod server;
 mod store_changes;
 mod stress;

@@ -48,7 +48,10 @@ fn read_back(snapshot: &Snapshot, at: Ino) -> Node {
     for index in 0..directory.len() {
         let entry = directory.entry(index).expect("a sound commit");
         let attr = snapshot.attr_of(&directory, index).expect("a sound commit");
-        assert_eq!(snapshot.lookup(at, entry.name).expect("a sound commit"), Some(attr));
+        assert_eq!(
+            snapshot.lookup(at, entry.name).expect("a sound commit"),
+            Some(attr)
+        );
         assert_eq!(snapshot.attr(entry.ino).expect("a sound commit"), attr);
         assert_eq!(entry.ino, child_ino(at, entry.name));
         assert_eq!(attr.blocks, attr.size.div_ceil(512));
@@ -57,18 +60,36 @@ fn read_back(snapshot: &Snapshot, at: Ino) -> Node {
             EntryKind::Directory => read_back(snapshot, entry.ino),
             EntryKind::Submodule => {
                 assert!(snapshot.list(entry.ino).expect("a sound commit").is_empty());
-                assert_eq!(snapshot.list(entry.ino).expect("a sound commit").parent_ino(), at);
+                assert_eq!(
+                    snapshot
+                        .list(entry.ino)
+                        .expect("a sound commit")
+                        .parent_ino(),
+                    at
+                );
                 Node::Submodule
             }
-            EntryKind::Symlink => Node::Link(snapshot.target(entry.ino).expect("a sound commit").to_vec()),
+            EntryKind::Symlink => {
+                Node::Link(snapshot.target(entry.ino).expect("a sound commit").to_vec())
+            }
             EntryKind::File { executable } => {
-                let bytes = snapshot.read(entry.ino, 0, u32::MAX).expect("a sound commit").to_vec();
+                let bytes = snapshot
+                    .read(entry.ino, 0, u32::MAX)
+                    .expect("a sound commit")
+                    .to_vec();
                 let size = u64::try_from(bytes.len()).expect("a sound commit");
                 assert_eq!(size, attr.size);
-                let middle = snapshot.read(entry.ino, size / 2, 7).expect("a sound commit");
+                let middle = snapshot
+                    .read(entry.ino, size / 2, 7)
+                    .expect("a sound commit");
                 let start = bytes.len() / 2;
                 assert_eq!(&middle[..], &bytes[start..bytes.len().min(start + 7)]);
-                assert!(snapshot.read(entry.ino, size + 9, 5).expect("a sound commit").is_empty());
+                assert!(
+                    snapshot
+                        .read(entry.ino, size + 9, 5)
+                        .expect("a sound commit")
+                        .is_empty()
+                );
                 Node::File(bytes, executable)
             }
         };

@@ -35,9 +35,9 @@ impl Node {
 
     pub(crate) fn store(&self, objects: &mut MemorySource) -> Oid {
         match self {
-            Self::File(bytes, _) | Self::Link(bytes) => {
-                objects.insert(Kind::Blob, bytes.clone()).expect("a model that git would accept")
-            }
+            Self::File(bytes, _) | Self::Link(bytes) => objects
+                .insert(Kind::Blob, bytes.clone())
+                .expect("a model that git would accept"),
             Self::Submodule => Oid::from_hex(&[b'1'; 40]).expect("a model that git would accept"),
             Self::Dir(entries) => {
                 let mut list: Vec<_> = entries
@@ -46,7 +46,9 @@ impl Node {
                     .collect();
                 list.sort_by(|a, b| compare_names(a.1, a.0 == b"40000", b.1, b.0 == b"40000"));
                 let tree = encode_tree(list.iter().map(|(mode, name, id)| (*mode, *name, id)));
-                objects.insert(Kind::Tree, tree).expect("a model that git would accept")
+                objects
+                    .insert(Kind::Tree, tree)
+                    .expect("a model that git would accept")
             }
         }
     }
@@ -68,7 +70,9 @@ pub(crate) fn commit(objects: &mut MemorySource, tree_id: &Oid) -> Oid {
     let text = format!(
         "tree {tree_id}\nauthor A <a@b> 5 +0000\ncommitter A <a@b> 1700000000 +0100\n\nm\n"
     );
-    objects.insert(Kind::Commit, text).expect("a model that git would accept")
+    objects
+        .insert(Kind::Commit, text)
+        .expect("a model that git would accept")
 }
 
 /// A source that can be told to lack objects and to be slow, and that counts.
@@ -92,15 +96,26 @@ impl Faulty {
     }
 
     pub(crate) fn lose(&self, id: Oid) {
-        self.lacking.lock().expect("no test thread panicked").insert(id);
+        self.lacking
+            .lock()
+            .expect("no test thread panicked")
+            .insert(id);
     }
 
     pub(crate) fn give_back(&self, id: &Oid) {
-        self.lacking.lock().expect("no test thread panicked").remove(id);
+        self.lacking
+            .lock()
+            .expect("no test thread panicked")
+            .remove(id);
     }
 
     fn check(&self, id: &Oid) -> forgefs::Result<()> {
-        if self.lacking.lock().expect("no test thread panicked").contains(id) {
+        if self
+            .lacking
+            .lock()
+            .expect("no test thread panicked")
+            .contains(id)
+        {
             let message = format!("object {id} is missing");
             return Err(
                 forgefs::Error::new(ErrorKind::NotFound, "missing-object", message).about(id),
@@ -133,7 +148,8 @@ impl ObjectSource for Faulty {
 
     fn read_to(&self, id: &Oid, kind: Kind, out: &mut dyn Write) -> forgefs::Result<u64> {
         let bytes = self.read(id, kind)?;
-        out.write_all(&bytes).expect("a model that git would accept");
+        out.write_all(&bytes)
+            .expect("a model that git would accept");
         Ok(bytes.len() as u64)
     }
 }
@@ -149,7 +165,8 @@ pub(crate) fn open_with(root: &Node, options: SnapshotOptions) -> (Arc<Faulty>, 
     let tree_id = root.store(&mut objects);
     let commit_id = commit(&mut objects, &tree_id);
     let objects = Arc::new(Faulty::new(objects));
-    let snapshot = Snapshot::open(objects.clone(), &commit_id, options).expect("a model that git would accept");
+    let snapshot = Snapshot::open(objects.clone(), &commit_id, options)
+        .expect("a model that git would accept");
     (objects, snapshot)
 }
 
@@ -167,11 +184,16 @@ pub(crate) fn lookup(snapshot: &Snapshot, path: &str) -> forgefs::Result<Option<
 
 /// Returns the inode number of a path that exists.
 pub(crate) fn ino(snapshot: &Snapshot, path: &str) -> Ino {
-    lookup(snapshot, path).expect("a model that git would accept").expect(path).ino
+    lookup(snapshot, path)
+        .expect("a model that git would accept")
+        .expect(path)
+        .ino
 }
 
 /// Returns the id of a blob.
 pub(crate) fn blob_id(bytes: &[u8]) -> Oid {
     let mut objects = MemorySource::new(HashKind::Sha1);
-    objects.insert(Kind::Blob, bytes).expect("a model that git would accept")
+    objects
+        .insert(Kind::Blob, bytes)
+        .expect("a model that git would accept")
 }

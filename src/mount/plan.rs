@@ -256,3 +256,118 @@ impl Plans {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::sample::snapshot;
+
+    fn at(snapshot: &Snapshot, path: &str) -> Entry {
+        let ino = path.split('/').fold(Ino::ROOT, |parent, name| {
+            let found = snapshot.lookup(parent, name.as_bytes());
+            found.unwrap().expect("the path exists").ino
+        });
+        snapshot.entry(ino).unwrap()
+    }
+
+    fn list(plans: &mut Plans, snapshot: &Snapshot, path: &str) -> bool {
+        let directory = if path.is_empty() {
+            snapshot.list(Ino::ROOT)
+        } else {
+            snapshot.list_entry(&at(snapshot, path))
+        };
+        plans.note_listed(snapshot, &directory.unwrap())
+    }
+
+    fn drain(plans: &mut Plans, snapshot: &Snapshot) -> Vec<String> {
+        std::iter::from_fn(|| plans.next_task())
+            .map(|task| snapshot.path_of(&task.directory, task.index))
+            .map(|path| String::from_utf8(path).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_reader_that_follows_is_seen_by_the_file_left_out_and_gets_the_directories_behind() {
+        let names: Vec<_> = (0..400).map(|n| format!("{}/f{n:03}", n / 100)).collect();
+        let files: Vec<_> = names.iter().map(|name| (&name[..], 15 << 10)).collect();
+        let snapshot = snapshot(&files);
+        let mut plans = Plans::default();
+        for path in ["", "0", "1", "2", "3"] {
+            assert!(!list(&mut plans, &snapshot, path));
+        }
+        let mut requests = 0;
+        let mut pushed = HashSet::new();
+        for name in &names {
+            if pushed.contains(name) {
+                continue;
+            }
+            requests += 1;
+            plans.note_read(&snapshot, &at(&snapshot, name));
+            for path in drain(&mut plans, &snapshot) {
+                assert!(pushed.insert(path), "pushed twice");
+            }
+        }
+        assert!(requests <= 4, "{requests} requests for 400 files");
+    }
+
+    #[test]
+    fn one_read_brings_the_neighbours_and_nothing_more() {
+        let names: Vec<_> = (0..400).map(|n| format!("d/f{n:03}")).collect();
+        let files: Vec<_> = names.iter().map(|name| (&name[..], 15 << 10)).collect();
+        let snapshot = snapshot(&files);
+        let mut plans = Plans::default();
+        list(&mut plans, &snapshot, "d");
+        assert!(plans.note_read(&snapshot, &at(&snapshot, "d/f100")));
+        let pushed = drain(&mut plans, &snapshot);
+        assert!((10..=20).contains(&pushed.len()), "{pushed:?}");
+        assert_eq!(pushed[0], "d/f101");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_know_or_is_too_large_is_not_pushed() {
+        let big = usize::try_from(FILE_BYTES_MAX).unwrap() + 1;
+        let snapshot = snapshot(&[
+            ("a", 9),
+            ("b", big),
+            ("c", 9),
+            ("d/x", 9),
+            ("e", 9),
+            ("f", 0),
+        ]);
+        let mut plans = Plans::default();
+        assert!(
+            !plans.note_read(&snapshot, &at(&snapshot, "a")),
+            "not listed"
+        );
+        let mut plans = Plans::default();
+        list(&mut plans, &snapshot, "");
+        plans.note_read(&snapshot, &at(&snapshot, "a"));
+        assert_eq!(
+            drain(&mut plans, &snapshot),
+            ["c"],
+            "stops before an unlisted directory"
+        );
+        assert!(
+            list(&mut plans, &snapshot, "d"),
+            "and goes on when it is listed"
+        );
+        assert_eq!(drain(&mut plans, &snapshot), ["d/x", "e"]);
+    }
+
+    #[test]
+    fn what_was_read_is_not_pushed_until_the_kernel_forgot_it() {
+        let names: Vec<_> = (0..200).map(|n| format!("d/f{n:03}")).collect();
+        let files: Vec<_> = names.iter().map(|name| (&name[..], 9)).collect();
+        let snapshot = snapshot(&files);
+        let mut plans = Plans::default();
+        for name in &names {
+            plans.note_read(&snapshot, &at(&snapshot, name));
+        }
+        list(&mut plans, &snapshot, "d");
+        assert!(!plans.note_read(&snapshot, &at(&snapshot, "d/f199")));
+        assert!(drain(&mut plans, &snapshot).is_empty());
+        plans.reads += FORGOTTEN_AFTER;
+        assert!(plans.note_read(&snapshot, &at(&snapshot, "d/f000")));
+        assert!(drain(&mut plans, &snapshot).len() > 90);
+    }
+}

@@ -10,6 +10,8 @@ mod content;
 mod directory;
 mod failures;
 mod inode;
+#[cfg(test)]
+pub(crate) mod sample;
 mod search;
 mod stats;
 mod table;
