@@ -18,7 +18,7 @@ use forgefs::snapshot::{Attr, Ino, Snapshot, SnapshotOptions};
 pub(crate) enum Node {
     File(Vec<u8>, bool),
     Link(Vec<u8>),
-    Dir(BTreeMap<Vec<u8>, Node>),
+    Dir(BTreeMap<Vec<u8>, Self>),
     Submodule,
 }
 
