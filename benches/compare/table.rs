@@ -14,19 +14,21 @@ pub(crate) fn number(value: f64) -> String {
         format!("{value:.1}")
     } else if size >= 1.0 {
         format!("{value:.2}")
+    } else if size >= 0.01 {
+        format!("{value:.3}")
     } else {
-        format!("{value:.4}")
+        format!("{value:.5}")
     }
 }
 
-/// Returns value and unit as people read them.
-fn quantity(value: f64, unit: &str) -> String {
+/// Returns the unit that people read `value` in, and the factor to it.
+fn shown_in(value: f64, unit: &'static str) -> (&'static str, f64) {
     match unit {
-        "bytes" => format!("{} MiB", number(value / 1024.0 / 1024.0)),
-        "s" | "CPU s" if value.abs() < 0.1 => format!("{} ms", number(value * 1000.0)),
-        "s" | "CPU s" => format!("{} s", number(value)),
-        "requests" => number(value),
-        other => format!("{} {other}", number(value)),
+        "bytes" => ("MiB", 1.0 / 1024.0 / 1024.0),
+        "s" | "CPU s" if value.abs() < 0.1 => ("ms", 1000.0),
+        "s" | "CPU s" => ("s", 1.0),
+        "requests" => ("", 1.0),
+        other => (other, 1.0),
     }
 }
 
@@ -74,13 +76,14 @@ fn cell(results: &Results, group: &str, subject: &str) -> String {
     series
         .and_then(|series| {
             let Spread { min, median, max } = spread(&series.values)?;
-            let quantity = |value| quantity(value, series.unit);
-            let (median, min, max) = (quantity(median), quantity(min), quantity(max));
-            Some(if min == max {
-                median
+            let (unit, factor) = shown_in(median, series.unit);
+            let shown = |value: f64| number(value * factor);
+            let range = if min == max {
+                String::new()
             } else {
-                format!("{median} ({min} to {max})")
-            })
+                format!(" ({} to {})", shown(min), shown(max))
+            };
+            Some(format!("{} {unit}{range}", shown(median)))
         })
         .unwrap_or_default()
 }
