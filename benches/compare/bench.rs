@@ -8,7 +8,7 @@ use crate::inputs::{Inputs, prepare};
 use crate::requests::{Counter, Counts};
 use crate::results::Results;
 use crate::rivals::{Rivals, Subject};
-use crate::run::{Res, drop_caches, script, time};
+use crate::run::{Res, drop_caches, foreign_drops, script, time};
 use crate::{charge, checks, correct, create, objects, prove, reads, sweep};
 
 /// What is in memory when a measurement begins.
@@ -152,7 +152,15 @@ impl Bench {
                 if !*is_sound {
                     continue;
                 }
-                if let Err(error) = measure(self, *subject) {
+                let drops_before = foreign_drops()?;
+                let measured = measure(self, *subject);
+                if foreign_drops()? != drops_before {
+                    let round = round + 1;
+                    self.results.disturbances.push(format!(
+                        "{what}, {subject:?}, round {round}: somebody else dropped the caches"
+                    ));
+                }
+                if let Err(error) = measured {
                     let failure = format!("{what}, {subject:?}, round {}: {error}", round + 1);
                     eprintln!("bench: FAILED {failure}");
                     self.results.failures.push(failure);
@@ -160,6 +168,20 @@ impl Bench {
                     self.unmount_leftovers()?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Brings memory into the state `before`.
+    pub(crate) fn prepare(&self, before: Before) -> Res<()> {
+        drop_caches()?;
+        if before == Before::PackCached {
+            crate::forge::cache_packs(&self.inputs.main)?;
+            // Loading the tools from disk is no part of a read from memory, for nobody.
+            let tools =
+                "find . -maxdepth 0 -print0 | xargs -0 stat | cat; git --version; tar --version";
+            time(&mut script(&self.args.work, tools))?;
+            time(self.forgefs.command().arg("--version"))?;
         }
         Ok(())
     }
@@ -173,10 +195,7 @@ impl Bench {
         before: Before,
         text: &str,
     ) -> Res<()> {
-        drop_caches()?;
-        if before == Before::PackCached {
-            crate::forge::cache_packs(&self.inputs.main)?;
-        }
+        self.prepare(before)?;
         let root = self.rivals.root(subject);
         if subject != Subject::Forgefs {
             let took = time(&mut script(&root, text))?;
@@ -208,6 +227,8 @@ impl Bench {
         self.results.add(&cpu_group, name, "CPU s", cpu_s);
         if let Some(counts) = self.stop_counting()? {
             let total: u64 = counts.values().sum();
+            let rounds = self.results.requests.entry(group.to_owned());
+            rounds.or_default().push(counts.clone());
             let reads = counts.get("READ").copied().unwrap_or(0);
             let group_all = format!("{group}: requests");
             self.results

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::bench::{Bench, count_f64, point};
+use crate::bench::{Before, Bench, count_f64, point};
 use crate::create::state_bytes;
 use crate::forge::{Forgefs, Mounted};
 use crate::rivals::Subject;
-use crate::run::{Res, drop_caches, script, time};
+use crate::run::{Res, script, time};
 
 const WALK: &str = "find . -printf %s";
 const READ_2: &str = "find . -type f -print0 | xargs -0 -n 500 -P 2 cat > /dev/null";
@@ -96,9 +96,8 @@ pub(crate) fn verify(bench: &mut Bench) -> Res<()> {
     };
     let both = [("verified", false), ("unverified", true)];
     bench.alternate(VERIFY, &both, |bench, (name, skips)| {
+        bench.prepare(Before::PackCached)?;
         let forgefs = if skips { &unverified } else { &bench.forgefs };
-        drop_caches()?;
-        crate::forge::cache_packs(&bench.inputs.main)?;
         let root = bench.rivals.root(Subject::Forgefs);
         let mounted = forgefs.mount(&bench.inputs.main, &root)?;
         let took = time(&mut script(&root, READ_1))?;

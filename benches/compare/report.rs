@@ -113,6 +113,7 @@ fn readme(args: &RunArgs, machine: &Machine, bench: &Bench, checks: &[Check]) ->
         table::checks(checks)
     );
     section(w, "Failures", &results.failures);
+    section(w, "Disturbances", &results.disturbances);
     section(w, "Not measured", &results.skipped);
     if !results.agreements.is_empty() {
         let _ = writeln!(w, "## Agreement with `git archive | tar x` and stock git\n");

@@ -47,12 +47,16 @@ pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
 pub(crate) struct Results {
     /// The measured series.
     pub(crate) series: Vec<Series>,
+    /// Requests by operation, a map for each round, by group.
+    pub(crate) requests: BTreeMap<String, Vec<BTreeMap<String, u64>>>,
     /// Single figures, for instance the number of files of an input.
     pub(crate) facts: BTreeMap<String, f64>,
     /// What agreed (true) or did not (false), for instance `tar of the mount equals git archive`.
     pub(crate) agreements: BTreeMap<String, bool>,
     /// Scenarios that broke, and why.
     pub(crate) failures: Vec<String>,
+    /// What others did to the machine meanwhile.
+    pub(crate) disturbances: Vec<String>,
     /// What was not measured, and why.
     pub(crate) skipped: Vec<String>,
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Any error, said to people.
@@ -118,11 +119,27 @@ fn children_cpu_s() -> Res<f64> {
     Ok(user + system)
 }
 
+/// How often this program dropped the caches.
+static OWN_DROPS: AtomicU64 = AtomicU64::new(0);
+
 /// Writes dirty pages back, then drops the page cache, dentries and inodes.
 pub(crate) fn drop_caches() -> Res<()> {
     output(&mut command("sync"))?;
+    OWN_DROPS.fetch_add(1, Ordering::Relaxed);
     std::fs::write("/proc/sys/vm/drop_caches", "3")
         .map_err(|e| format!("cannot drop the caches (root needed): {e}").into())
+}
+
+/// Returns how often anybody else dropped the page cache since the machine's start; a warm
+/// measurement is worth nothing when that happens.
+pub(crate) fn foreign_drops() -> Res<u64> {
+    let counters = std::fs::read_to_string("/proc/vmstat")?;
+    let total: u64 = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("drop_pagecache "))
+        .ok_or("no drop_pagecache in /proc/vmstat")?
+        .parse()?;
+    Ok(total.saturating_sub(OWN_DROPS.load(Ordering::Relaxed)))
 }
 
 /// Removes a tree with `rm -rf`.
