@@ -14,6 +14,7 @@ mod output;
 mod prove;
 mod quantity;
 mod seed;
+mod seed_overlay;
 mod serve;
 mod umount;
 mod values;

@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::values::shown_bytes;
 use super::{Context, Outcome};
 use crate::budget::{Budget, Limits};
-use crate::error::{Context as _, ErrorKind, Result};
+use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::git::{History, Repository, StoreOptions, load_commit, parse_full_id};
-use crate::survey::{Depth, Purpose, survey};
+use crate::survey::{Depth, Purpose, Survey, survey};
 use crate::sys;
 use crate::workspace::{
     OriginPolicy, SeedPhase, SeedProgress, SeedRecord, SeedRequest, Target, WorkTreeKind, seed,
@@ -51,9 +51,21 @@ pub struct SeedArgs {
     /// What becomes of the remote origin; its URL is kept only without a credential
     #[arg(long, value_enum, default_value = "none")]
     pub origin: Origin,
-    /// What stands beside .git: all files, or nothing
+    /// What stands beside .git: all files, layers for overlayfs above a mount, or nothing
     #[arg(long, value_enum, default_value = "files")]
     pub worktree: WorkTree,
+    /// Mount the merged view of an overlay workspace at DIR/merged
+    #[arg(long)]
+    pub mount: bool,
+    /// The mount of the commit below an overlay workspace [default: a new one at DIR/source]
+    #[arg(long, value_name = "MNT")]
+    pub source: Option<PathBuf>,
+    /// Show entries of the mount below as owned by UID:GID [default: the caller]
+    #[arg(long, value_name = "UID:GID", value_parser = super::quantity::parse_owner)]
+    pub owner: Option<(u32, u32)>,
+    /// Let other users read the mount below
+    #[arg(long)]
+    pub allow_other: bool,
     /// Refuse where `doctor` has something to note about the repository or commit
     #[arg(long)]
     pub strict: bool,
@@ -81,6 +93,8 @@ pub enum Origin {
 pub enum WorkTree {
     /// All files.
     Files,
+    /// Layers for overlayfs.
+    Overlay,
     /// Nothing.
     None,
 }
@@ -115,11 +129,6 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
         entries_max: args.max_entries,
         ..Limits::default()
     };
-    let mut budget = Budget::new(limits);
-    let survey = survey(&repository, &objects, &commit, Depth::Full, &mut budget)?;
-    for line in survey.check(Purpose::Seed, args.strict)? {
-        context.out.note(&line);
-    }
     // Modes are the commit's; the mask decides who may enter the new directory.
     let mask = sys::clear_umask();
     let request = SeedRequest {
@@ -135,6 +144,7 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
         },
         work_tree: match args.worktree {
             WorkTree::Files => WorkTreeKind::Files,
+            WorkTree::Overlay => WorkTreeKind::Overlay,
             WorkTree::None => WorkTreeKind::None,
         },
         strict: args.strict,
@@ -142,6 +152,20 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
         threads: args.threads.map_or_else(threads, usize::from),
         top_mode: 0o777 & !mask,
     };
+    if args.worktree == WorkTree::Overlay {
+        return super::seed_overlay::run(context, args, &request, &target);
+    }
+    if args.mount || args.source.is_some() {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "usage",
+            "--mount and --source go with --worktree overlay",
+        ));
+    }
+    let survey = survey_of(&request)?;
+    for line in survey.check(Purpose::Seed, args.strict)? {
+        context.out.note(&line);
+    }
     let progress = SeedProgress::default();
     let record = with_progress(context, &progress, || seed(&request, &target, &progress))?;
     for note in &record.notes {
@@ -154,15 +178,28 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
         record.objects,
         shown_bytes(record.pack_bytes)
     );
-    let features = serde_json::to_value(&survey)
-        .context(ErrorKind::Internal, "internal", || {
-            String::from("cannot write the features as JSON")
-        })?
-        .get("features")
-        .cloned()
-        .unwrap_or_default();
+    let features = features_of(&survey)?;
     context.out.data(&Report { record, features }, &text)?;
     Ok(Outcome::Done)
+}
+
+/// Surveys the whole commit.
+pub(super) fn survey_of(request: &SeedRequest<'_>) -> Result<Survey> {
+    let mut budget = Budget::new(request.limits);
+    survey(
+        request.repository,
+        request.objects,
+        request.commit,
+        Depth::Full,
+        &mut budget,
+    )
+}
+
+/// Returns the rows of a survey as JSON.
+pub(super) fn features_of(survey: &Survey) -> Result<serde_json::Value> {
+    let doing = || String::from("cannot write the features as JSON");
+    let value = serde_json::to_value(survey).context(ErrorKind::Internal, "internal", doing)?;
+    Ok(value.get("features").cloned().unwrap_or_default())
 }
 
 fn threads() -> usize {
@@ -170,7 +207,7 @@ fn threads() -> usize {
 }
 
 /// Runs `work`; on a terminal, and after a second, a bar with rate and remaining time is drawn.
-fn with_progress<T>(
+pub(super) fn with_progress<T>(
     context: &Context,
     progress: &SeedProgress,
     work: impl FnOnce() -> Result<T>,

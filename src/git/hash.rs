@@ -51,6 +51,27 @@ pub fn hash_object(hash_kind: HashKind, kind: Kind, content: &[u8]) -> Result<Oi
     hasher.finish()
 }
 
+/// Returns the SHA-256, in hex, of all that `input` gives: for files of ours, not for objects.
+///
+/// # Errors
+/// What reading says.
+pub fn sha256_hex(input: &mut dyn std::io::Read) -> Result<String> {
+    let mut hasher = gix::hash::hasher(HashKind::Sha256);
+    let mut buf = vec![0; 256 << 10];
+    loop {
+        match input.read(&mut buf) {
+            Ok(0) => break,
+            Ok(count) => hasher.update(buf.get(..count).unwrap_or_default()),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::io("cannot read a file to hash it", e)),
+        }
+    }
+    let sum = hasher
+        .try_finalize()
+        .map_err(|_| Error::new(ErrorKind::Internal, "internal", "SHA-256 has no collisions"))?;
+    Ok(sum.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

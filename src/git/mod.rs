@@ -30,7 +30,7 @@ pub use format::{Format, RefStorage};
 pub use gix::ObjectId as Oid;
 pub use gix::hash::Kind as HashKind;
 pub use gix::object::Kind;
-pub use hash::{ObjectHasher, hash_object};
+pub use hash::{ObjectHasher, hash_object, sha256_hex};
 pub use index::index_bytes;
 pub use oid::{empty_tree_id, parse_full_id};
 pub use pack_write::{PackProgress, PackRecord, PackVisitor, WHOLE_BYTES_MAX, write_pack};

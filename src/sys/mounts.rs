@@ -36,6 +36,32 @@ pub struct FuseMountOptions {
     pub gid: u32,
 }
 
+/// Mounts an overlay on `point` with the options given, as `mount -t overlay` does.
+///
+/// # Errors
+/// What `mount(2)` says; `EPERM` for who is root in no user namespace.
+pub fn mount_overlay(options: &str, point: &Path) -> io::Result<()> {
+    let data = CString::new(options).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    Ok(rustix::mount::mount(
+        "overlay",
+        point,
+        "overlay",
+        MountFlags::NODEV | MountFlags::NOSUID,
+        data.as_c_str(),
+    )?)
+}
+
+/// Returns whether this process is in the host's first user namespace, whose root may set trusted
+/// attributes.
+#[must_use]
+pub fn in_first_user_namespace() -> bool {
+    let mut text = String::new();
+    let read = std::fs::File::open("/proc/self/uid_map")
+        .and_then(|file| file.take(4096).read_to_string(&mut text));
+    let numbers: Vec<&str> = text.split_ascii_whitespace().collect();
+    read.is_ok() && numbers == ["0", "0", "4294967295"]
+}
+
 /// Opens `/dev/fuse`.
 ///
 /// # Errors

@@ -5,6 +5,8 @@
 //! everything under a hidden temporary name, checks what it wrote against the profile, and publishes
 //! it by a rename.
 
+mod cache;
+mod overlay;
 mod profile;
 mod seed;
 mod selfcheck;
@@ -16,6 +18,8 @@ use serde::Serialize;
 
 use crate::git::{Commit, History, ObjectSource, PackProgress, Repository};
 
+pub use cache::{ListedLayer, SeedCache};
+pub use overlay::{Features, OverlayRecord, OverlaySeed, seed_overlay};
 pub use profile::{OriginPolicy, OriginRecord, Profile};
 pub use seed::seed;
 pub use target::Target;
@@ -26,6 +30,8 @@ pub use target::Target;
 pub enum WorkTreeKind {
     /// All files, written out.
     Files,
+    /// A private layer for overlayfs, above a mount and a pack layer.
+    Overlay,
     /// Nothing: the repository alone.
     None,
 }
@@ -133,6 +139,11 @@ impl SeedProgress {
             1 => SeedPhase::Packing,
             _ => SeedPhase::Finishing,
         }
+    }
+
+    fn count(&self, closure: &crate::git::Closure) {
+        let count = closure.object_count() as u64;
+        self.objects_total.store(count, Ordering::Relaxed);
     }
 
     fn enter(&self, phase: SeedPhase) {

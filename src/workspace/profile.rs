@@ -48,6 +48,19 @@ pub(super) struct Origin {
 }
 
 impl Origin {
+    /// Keeps nothing.
+    pub(super) fn none() -> Self {
+        Self {
+            urls: Vec::new(),
+            push_urls: Vec::new(),
+            record: OriginRecord {
+                policy: OriginPolicy::None,
+                credential_stripped: false,
+                urls: Vec::new(),
+            },
+        }
+    }
+
     /// Decides what is kept of the remote that `config`, the source's own file, names.
     ///
     /// # Errors
@@ -111,7 +124,11 @@ impl Origin {
 }
 
 /// Returns the whole configuration of a workspace.
-pub(super) fn config_sections(hash_kind: HashKind, origin: &Origin) -> Vec<ConfigSection> {
+pub(super) fn config_sections(
+    hash_kind: HashKind,
+    origin: &Origin,
+    is_overlay: bool,
+) -> Vec<ConfigSection> {
     let is_sha256 = hash_kind == HashKind::Sha256;
     let mut sections = vec![ConfigSection::new(
         "core",
@@ -129,6 +146,10 @@ pub(super) fn config_sections(hash_kind: HashKind, origin: &Origin) -> Vec<Confi
             "extensions",
             &[("objectformat", "sha256")],
         ));
+    }
+    if is_overlay {
+        // A pack of its own would take the place of the shared one.
+        sections.push(ConfigSection::new("gc", &[("auto", "0")]));
     }
     if !origin.urls.is_empty() {
         let mut entries: Vec<(&'static str, String)> = Vec::new();
@@ -157,6 +178,7 @@ pub(super) fn allows(section: &str, subsection: Option<&str>, key: &str) -> bool
                 | "trustctime"
         ),
         ("extensions", None) => key == "objectformat",
+        ("gc", None) => key == "auto",
         ("remote", Some("origin")) => matches!(key, "url" | "pushurl" | "fetch"),
         _ => false,
     }
@@ -198,7 +220,7 @@ mod tests {
         let dirty = config("[remote \"origin\"]\nurl = https://h/x\npushurl = https://h/y\n");
         let origin = Origin::decide(OriginPolicy::Strip, &dirty).unwrap();
         for hash_kind in [HashKind::Sha1, HashKind::Sha256] {
-            for section in config_sections(hash_kind, &origin) {
+            for section in config_sections(hash_kind, &origin, true) {
                 for (key, _) in &section.entries {
                     assert!(allows(section.name, section.subsection.as_deref(), key));
                 }

@@ -4,9 +4,8 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::sync::atomic::Ordering;
 
-use super::profile::{Origin, Profile, config_sections};
+use super::profile::{Origin, OriginPolicy, Profile, config_sections};
 use super::selfcheck::{self, Expected};
 use super::target::{Building, Target};
 use super::{SeedPhase, SeedProgress, SeedRecord, SeedRequest, WorkTreeKind};
@@ -22,7 +21,7 @@ use crate::sys::{DirFd, FreeSpace, WrittenStat, finish_file, make_and_open_dir};
 
 /// The most bytes of the source's `config` and `shallow` that are read.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
-const SHALLOW_BYTES_MAX: u64 = 64 << 20;
+pub(super) const SHALLOW_BYTES_MAX: u64 = 64 << 20;
 
 /// Makes the workspace at `target`.
 ///
@@ -41,9 +40,7 @@ pub fn seed(
     progress.enter(SeedPhase::Counting);
     let plan = Plan::make(request)?;
     plan.refuse_without_space(request, target)?;
-    progress
-        .objects_total
-        .store(plan.closure.object_count() as u64, Ordering::Relaxed);
+    progress.count(&plan.closure);
     let building = target.claim()?;
     let pack = build(request, &plan, &building, progress)?;
     building.publish(request.top_mode)?;
@@ -51,22 +48,31 @@ pub fn seed(
 }
 
 /// What is known before anything is written.
-struct Plan {
-    closure: Closure,
-    layout: Layout,
+pub(super) struct Plan {
+    pub(super) closure: Closure,
+    pub(super) layout: Layout,
     origin: Origin,
-    notes: Vec<String>,
-    mtime_s: i64,
+    pub(super) notes: Vec<String>,
+    pub(super) mtime_s: i64,
 }
 
 impl Plan {
-    fn make(request: &SeedRequest<'_>) -> Result<Self> {
+    /// Decides what is kept of the remote, and refuses a branch that cannot be.
+    pub(super) fn origin(request: &SeedRequest<'_>) -> Result<Origin> {
         if let Some(branch) = request.branch {
             check_branch_name(branch)?;
         }
+        if request.origin == OriginPolicy::None {
+            return Ok(Origin::none());
+        }
         let common = request.repository.common_dir_fd();
         let config = read_source(common, b"config", CONFIG_BYTES_MAX)?;
-        let origin = Origin::decide(request.origin, &RawConfig::parse(&config)?)?;
+        Origin::decide(request.origin, &RawConfig::parse(&config)?)
+    }
+
+    pub(super) fn make(request: &SeedRequest<'_>) -> Result<Self> {
+        let origin = Self::origin(request)?;
+        let common = request.repository.common_dir_fd();
         let source_shallow = match request.history {
             History::Base => HashSet::new(),
             _ => parse_shallow(&read_source(common, b"shallow", SHALLOW_BYTES_MAX)?),
@@ -120,7 +126,7 @@ impl Plan {
                     .saturating_add(index),
                 names.saturating_add(20),
             ),
-            WorkTreeKind::None => (index, 20),
+            WorkTreeKind::None | WorkTreeKind::Overlay => (index, 20),
         };
         let refuse =
             |what: String| Err(Error::new(ErrorKind::Host, "no-space", what).at(target.path()));
@@ -146,11 +152,7 @@ impl Plan {
             profile: Profile::Sealed,
             base: request.commit.id.to_string(),
             tree: request.commit.tree_id.to_string(),
-            history: match request.history {
-                History::Base => String::from("base"),
-                History::Full => String::from("full"),
-                History::Depth(levels) => levels.to_string(),
-            },
+            history: history_word(request.history),
             history_truncated: self.closure.truncated,
             branch: request.branch.map(str::to_owned),
             origin: self.origin.record.clone(),
@@ -165,6 +167,15 @@ impl Plan {
     }
 }
 
+/// Returns a history as it is asked for on the command line.
+pub(super) fn history_word(history: History) -> String {
+    match history {
+        History::Base => String::from("base"),
+        History::Full => String::from("full"),
+        History::Depth(levels) => levels.to_string(),
+    }
+}
+
 fn build(
     request: &SeedRequest<'_>,
     plan: &Plan,
@@ -172,14 +183,14 @@ fn build(
     progress: &SeedProgress,
 ) -> Result<PackRecord> {
     let root = building.root();
-    let git_dir = make_git_dir(root)?;
+    let git_dir = make_git_dir(root, false)?;
     let pack_dir = git_dir
         .open_dir(b"objects/pack")
         .doing(|| String::from("cannot open the new object store"))?;
     fault::point("skeleton")?;
     let tree = match request.work_tree {
         WorkTreeKind::Files => Some(WorkTree::begin(root, &plan.layout, plan.mtime_s)?),
-        WorkTreeKind::None => None,
+        WorkTreeKind::None | WorkTreeKind::Overlay => None,
     };
     progress.enter(SeedPhase::Packing);
     let pack = write_pack(
@@ -200,7 +211,7 @@ fn build(
     let index = index_bytes(&plan.layout, request.objects.hash_kind(), |number| {
         stats.get(number).copied().unwrap_or_default()
     })?;
-    let mut files = small_files(request, plan)?;
+    let mut files = small_files(request, &plan.origin, &plan.closure.shallow)?;
     files.push((b"index".to_vec(), index));
     for (name, content) in &files {
         let file = write_new(&git_dir, name, content)?;
@@ -211,17 +222,22 @@ fn build(
     }
     let expected = Expected {
         files: &files,
-        pack: &pack,
+        index_only_named: false,
+        pack: Some(&pack),
     };
     selfcheck::check(&git_dir, &expected)?;
     Ok(pack)
 }
 
-/// Makes the directories that git wants to see, and no others.
-fn make_git_dir(root: &DirFd) -> Result<DirFd> {
+/// Makes the directories that git wants to see, and no others; the objects of an overlay workspace
+/// lie in a layer below.
+pub(super) fn make_git_dir(root: &DirFd, is_overlay: bool) -> Result<DirFd> {
     let doing = || String::from("cannot make the new repository");
     let git_dir = make_and_open_dir(root, b".git", 0o755).doing(doing)?;
     for parent in [&b"objects"[..], b"refs"] {
+        if is_overlay && parent == b"objects" {
+            continue;
+        }
         let below: [&[u8]; 2] = match parent {
             b"objects" => [b"pack", b"info"],
             _ => [b"heads", b"tags"],
@@ -235,15 +251,20 @@ fn make_git_dir(root: &DirFd) -> Result<DirFd> {
 }
 
 /// Returns the small files of `.git` with their content; all of it is decided by the profile.
-fn small_files(request: &SeedRequest<'_>, plan: &Plan) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+pub(super) fn small_files(
+    request: &SeedRequest<'_>,
+    origin: &Origin,
+    shallow: &[Oid],
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let commit_id: &Oid = &request.commit.id;
-    let sections = config_sections(request.objects.hash_kind(), &plan.origin);
+    let is_overlay = request.work_tree == WorkTreeKind::Overlay;
+    let sections = config_sections(request.objects.hash_kind(), origin, is_overlay);
     let mut files = vec![
         (b"config".to_vec(), config_bytes(&sections)?),
         (b"HEAD".to_vec(), head_bytes(request.branch, commit_id)),
     ];
-    if !plan.closure.shallow.is_empty() {
-        files.push((b"shallow".to_vec(), shallow_bytes(&plan.closure.shallow)));
+    if !shallow.is_empty() {
+        files.push((b"shallow".to_vec(), shallow_bytes(shallow)));
     }
     if let Some(branch) = request.branch {
         let name = format!("refs/heads/{branch}").into_bytes();
@@ -253,7 +274,7 @@ fn small_files(request: &SeedRequest<'_>, plan: &Plan) -> Result<Vec<(Vec<u8>, V
 }
 
 /// Writes a file that is not there yet, with the directories that a branch name asks for.
-fn write_new(git_dir: &DirFd, name: &[u8], content: &[u8]) -> Result<File> {
+pub(super) fn write_new(git_dir: &DirFd, name: &[u8], content: &[u8]) -> Result<File> {
     let doing = || format!("cannot write {}", name.escape_ascii());
     for (slash, _) in name.iter().enumerate().filter(|(_, b)| **b == b'/') {
         let (dir, rest) = name.split_at(slash);
@@ -273,7 +294,7 @@ fn write_new(git_dir: &DirFd, name: &[u8], content: &[u8]) -> Result<File> {
 
 /// Git reads a file again whose time is not before that of the index. All files carry the commit's
 /// time, so the index must be younger, even where that commit was made this second or in the future.
-fn settle_index(file: &File, mtime_s: i64) -> Result<WrittenStat> {
+pub(super) fn settle_index(file: &File, mtime_s: i64) -> Result<WrittenStat> {
     let doing = || String::from("cannot write the index");
     let now_s = file
         .metadata()
@@ -283,7 +304,7 @@ fn settle_index(file: &File, mtime_s: i64) -> Result<WrittenStat> {
 }
 
 /// Reads a file of the source, bounded; one that is not there is empty.
-fn read_source(dir: &DirFd, name: &[u8], bytes_max: u64) -> Result<Vec<u8>> {
+pub(super) fn read_source(dir: &DirFd, name: &[u8], bytes_max: u64) -> Result<Vec<u8>> {
     let doing = || format!("cannot read the repository's {}", name.escape_ascii());
     let file = match dir.open_file_following(name) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -17,8 +17,10 @@ const SMALL_FILE_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct Expected<'a> {
     /// Files of `.git` with their exact content.
     pub(super) files: &'a [(Vec<u8>, Vec<u8>)],
-    /// The pack.
-    pub(super) pack: &'a PackRecord,
+    /// Whether an index is there whose content is not compared.
+    pub(super) index_only_named: bool,
+    /// The pack; `None` where it lies in a layer.
+    pub(super) pack: Option<&'a PackRecord>,
 }
 
 /// Checks the repository in `git_dir`.
@@ -40,11 +42,23 @@ pub(super) fn check(git_dir: &DirFd, expected: &Expected<'_>) -> Result<()> {
         .iter()
         .map(|(name, _)| name.clone())
         .collect();
-    for suffix in ["pack", "idx", "rev"] {
-        allowed.push(format!("objects/pack/{}", expected.pack.file_name(suffix)).into_bytes());
+    if expected.index_only_named {
+        allowed.push(b"index".to_vec());
+    }
+    let suffixes = ["pack", "idx", "rev"].into_iter();
+    for (suffix, pack) in suffixes.filter_map(|suffix| Some((suffix, expected.pack?))) {
+        allowed.push(format!("objects/pack/{}", pack.file_name(suffix)).into_bytes());
     }
     check_names(git_dir, &allowed)?;
-    check_pack(git_dir, expected.pack)
+    match expected.pack {
+        Some(pack) => {
+            let dir = git_dir
+                .open_dir(b"objects/pack")
+                .doing(|| String::from("cannot read the new repository"))?;
+            check_pack(&dir, pack)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Every file is expected, every directory is one of the few that a repository has: so there are no
@@ -107,11 +121,11 @@ fn check_config(bytes: &[u8]) -> Result<()> {
 }
 
 /// The pack and its index are as long as they should be and end in each other's check sums.
-fn check_pack(git_dir: &DirFd, pack: &PackRecord) -> Result<()> {
+pub(super) fn check_pack(pack_dir: &DirFd, pack: &PackRecord) -> Result<()> {
     let read_end = |suffix: &str, sums: u64| -> Result<(u64, Vec<u8>)> {
-        let name = format!("objects/pack/{}", pack.file_name(suffix));
+        let name = pack.file_name(suffix);
         let doing = || format!("cannot read {name} back");
-        let file = git_dir.open_file(name.as_bytes()).doing(doing)?;
+        let file = pack_dir.open_file(name.as_bytes()).doing(doing)?;
         let len = file.metadata().doing(doing)?.len();
         let id_len = pack.name.as_slice().len();
         let mut sum = vec![0; id_len];
