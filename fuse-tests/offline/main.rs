@@ -8,6 +8,7 @@
 mod support;
 
 mod cli;
+mod doctor;
 mod fixtures;
 mod manifest;
 mod prove;

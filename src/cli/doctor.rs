@@ -12,7 +12,7 @@ use crate::doctor::{
 };
 use crate::error::Result;
 use crate::git::{Repository, StoreOptions, load_commit, parse_full_id};
-use crate::survey::{Depth, Survey, Verdict, survey};
+use crate::survey::{Depth, Survey, Verdict, printable, survey};
 
 /// Says what this host can do, with the line that mends what it cannot; with a repository and a
 /// commit also what they contain, a row for each feature: supported, noted or unsupported.
@@ -162,9 +162,9 @@ fn add_survey(sheet: &mut Sheet, survey: &Survey) {
             sheet.below(&format!("in a seed: {:?}", feature.seed).to_lowercase());
         }
         for place in feature.paths.iter().take(5) {
-            let path = place.path.escape_debug();
+            let path = printable(&place.path);
             let id = place.id.as_deref().unwrap_or_default();
-            let what = place.what.as_deref().unwrap_or_default();
+            let what = printable(place.what.as_deref().unwrap_or_default());
             sheet.below(format!("{path} {id} {what}").trim_end());
         }
         if feature.count > 5 {

@@ -16,7 +16,7 @@ pub use host::host_rows;
 pub use row::{HostRow, RowState};
 pub use runtime::{Answer, Runtime, RuntimeReport, RuntimeRequest, judge_runtime};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::mount::preflight::{HostFacts, Wish, check_host, host_facts};
 use crate::state::StateSources;
 use crate::survey::{Purpose, Survey, Verdict};
@@ -67,7 +67,8 @@ pub fn examine(
     survey: Option<Survey>,
 ) -> Report {
     let facts = host_facts(surroundings.path);
-    let can_mount = check_host(&facts, Wish { allow_other: false }).is_ok();
+    let host = host_rows(&facts, surroundings);
+    let can_mount = host.iter().all(|row| row.state != RowState::Missing);
     let host_verdict = if can_mount {
         Verdict::Supported
     } else {
@@ -76,7 +77,7 @@ pub fn examine(
     Report {
         schema: "forgefs.doctor/1",
         version: env!("CARGO_PKG_VERSION"),
-        host: host_rows(&facts, surroundings),
+        host,
         can_mount,
         runtime: runtime.map(|request| judge_runtime(&facts, surroundings, request)),
         verdict: survey
@@ -96,7 +97,21 @@ impl Report {
     pub fn check(&self, strict: bool) -> Result<()> {
         match &self.survey {
             Some(survey) => survey.check(Purpose::Snapshot, strict).map(drop),
-            None => check_host(&self.facts, Wish { allow_other: false }).map(drop),
+            None => self.check_host(),
         }
+    }
+
+    fn check_host(&self) -> Result<()> {
+        check_host(&self.facts, Wish { allow_other: false })?;
+        let missing = |row: &&HostRow| row.state == RowState::Missing;
+        let Some(row) = self.host.iter().find(missing) else {
+            return Ok(());
+        };
+        let fix = row
+            .fix
+            .as_ref()
+            .map_or_else(String::new, |fix| format!("; {fix}"));
+        let message = format!("{}: {}{fix}", row.name, row.detail);
+        Err(Error::new(ErrorKind::Host, "host-lacks", message))
     }
 }

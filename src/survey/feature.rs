@@ -69,6 +69,18 @@ fn shown(path: &[u8]) -> String {
     }
 }
 
+/// Returns text that changes nothing on a terminal: control and invisible characters are escaped.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let plain = |c: char| matches!(c, '"' | '\'' | '\\');
+    text.chars()
+        .flat_map(|c| {
+            let escaped = (!plain(c)).then(|| c.escape_debug());
+            escaped.into_iter().flatten().chain(plain(c).then_some(c))
+        })
+        .collect()
+}
+
 /// One row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Feature {
@@ -112,10 +124,10 @@ impl Feature {
                 more => format!(" and {more} more"),
             };
             let what = match &place.what {
-                Some(what) => format!(", {}", what.escape_debug()),
+                Some(what) => format!(", {}", printable(what)),
                 None => String::new(),
             };
-            line.push_str(&format!(" ({}{what}{more})", place.path.escape_debug()));
+            line.push_str(&format!(" ({}{what}{more})", printable(&place.path)));
         }
         line
     }

@@ -190,7 +190,7 @@ fn r10_bad_trees_are_refused_with_path_and_rule() {
         (b"git~1", "hasDotgit"),
         (b"..", "hasDotdot"),
         (b"a/b", "fullPathname"),
-        (b"", "emptyName"),
+        (b"", "badTree"),
         (b".g\xe2\x80\x8cit", "hasDotgit"),
     ];
     for (name, rule) in bad {

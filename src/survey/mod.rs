@@ -16,7 +16,7 @@ mod lab_tree;
 
 use serde::Serialize;
 
-pub use feature::{Feature, Place, Verdict};
+pub use feature::{Feature, Place, Verdict, printable};
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
