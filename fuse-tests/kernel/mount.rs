@@ -21,8 +21,7 @@ fn r38_the_root_answers_when_mount_returns() {
     let (repo, commit_id) = small(&host);
     for _ in 0..if long() { 200 } else { 20 } {
         let mounted = host.mount(&repo, &commit_id);
-        let names: Vec<_> = std::fs::read_dir(mounted.point()).unwrap().collect();
-        assert_eq!(names.len(), 2);
+        assert_eq!(std::fs::read_dir(mounted.point()).unwrap().count(), 2);
         mounted.umount();
     }
 }
@@ -160,7 +159,14 @@ fn r39_a_mount_point_that_is_not_free_is_refused_with_the_reason() {
     let host = Host::new();
     let (repo, commit_id) = small(&host);
     let live = host.mount(&repo, &commit_id);
-    let before = mounts_of("self").len();
+    let mounts = || {
+        let mut mounts = mounts_of("self");
+        mounts.retain(|mount| {
+            mount.point.starts_with(host.path("")) || mount.point == Path::new("/")
+        });
+        mounts.len()
+    };
+    let before = mounts();
     let empty = host.dir("empty");
     symlink(&empty, host.path("link")).unwrap();
     std::fs::write(host.path("file"), "x").unwrap();
@@ -196,7 +202,7 @@ fn r39_a_mount_point_that_is_not_free_is_refused_with_the_reason() {
             finished.report()
         );
         finished.fails(code, finished.json_error()["code"].as_str().unwrap());
-        assert_eq!(mounts_of("self").len(), before, "{}", bad.what);
+        assert_eq!(mounts(), before, "{}", bad.what);
     }
     assert!(!host.path("no").exists());
     let run = host.forgefs(["mount", "--mkdir"]).arg(repo.path());

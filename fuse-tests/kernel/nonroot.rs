@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::support::mounted::listed_at;
 use crate::support::{Host, Repo, Run, forgefs_program, need};
 
 /// A user without privileges, with a home, a repository and a copy of the program below the host.
@@ -67,6 +68,12 @@ impl Person {
             .arg(self.point())
     }
 
+    fn state_of_mount(&self) -> String {
+        let listed = self.forgefs(&["ls", "--json"]).run().json();
+        let mount = listed_at(&listed, &self.point()).expect("a line of ls");
+        mount["state"].as_str().unwrap_or_default().to_owned()
+    }
+
     fn point(&self) -> PathBuf {
         self.host.path("m")
     }
@@ -124,8 +131,7 @@ fn r127_a_plain_user_mounts_proves_and_unmounts() {
         std::fs::read(point.join("f")).unwrap_err().raw_os_error(),
         Some(13)
     );
-    let listed = person.forgefs(&["ls", "--json"]).run().json();
-    assert_eq!(listed["mounts"][0]["state"], "live");
+    assert_eq!(person.state_of_mount(), "live");
     let state = std::fs::metadata(person.host.state()).unwrap();
     assert_eq!(state.permissions().mode() & 0o777, 0o700);
     let other = person
@@ -144,8 +150,7 @@ fn r127_a_plain_user_cleans_a_dead_mount() {
     finished.exits(0);
     let mounted = crate::support::Mounted::adopt(&person.host, &person.point(), finished.json());
     mounted.kill();
-    let listed = person.forgefs(&["ls", "--json"]).run().json();
-    assert_eq!(listed["mounts"][0]["state"], "dead", "{listed}");
+    assert_eq!(person.state_of_mount(), "dead");
     let point = person.point().to_string_lossy().into_owned();
     person.forgefs(&["umount", &point]).run().exits(0);
     assert!(crate::support::mounts::mounts_at(&person.point()).is_empty());
@@ -166,10 +171,10 @@ fn r43_allow_other_needs_the_line_in_fuse_conf_and_says_so() {
     std::fs::write(&conf, "user_allow_other\n").unwrap();
     // The mount lives in the namespace that is entered here, so everything is said from inside.
     let script = "
-\"$1\" --reuid 1000 --regid 1000 --clear-groups \"$2\" -q mount --allow-other \"$3\" \"$4\" \"$5\"
+\"$1\" --reuid 1000 --regid 1000 --clear-groups \"$2\" -q mount --allow-other \"$3\" \"$4\" \"$5\" >/dev/null
 \"$1\" --reuid 1001 --regid 1001 --clear-groups cat \"$5/d/g\"
 cat \"$5/f\"
-\"$1\" --reuid 1000 --regid 1000 --clear-groups \"$2\" -q umount \"$5\"
+\"$1\" --reuid 1000 --regid 1000 --clear-groups \"$2\" -q umount \"$5\" >/dev/null
 ";
     let run = person
         .host
@@ -187,7 +192,8 @@ cat \"$5/f\"
 fn r43_root_mounts_are_for_root_unless_others_are_allowed() {
     need!(Fuse, NonRoot);
     let person = Person::new();
-    let host = &person.host;
+    let host = Host::new();
+    host.run("chmod").arg("711").arg(host.path(".")).ok();
     let cat = |dir: &Path| {
         let cat = person.as_user("1001", Path::new("cat"));
         cat.arg(dir.join("f")).run()

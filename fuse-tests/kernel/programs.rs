@@ -11,7 +11,7 @@ fn trapped(host: &Host) -> (Repo, String) {
         ("d/g.txt", b"deep\n"),
         (
             ".gitattributes",
-            b"* filter=evil diff=evil text=auto working-tree-encoding=UTF-16\n",
+            b"* filter=evil diff=evil text=auto ident\n",
         ),
     ]);
     let pwn = format!("touch {}", host.path("PWNED").display());

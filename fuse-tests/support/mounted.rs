@@ -103,21 +103,19 @@ impl<'h> Mounted<'h> {
         self.wait_until_gone(Duration::from_secs(10));
     }
 
-    /// Returns whether `forgefs ls` calls it live.
+    /// Returns what `forgefs ls --json` says of it.
     #[track_caller]
-    pub(crate) fn state(&self) -> String {
+    pub(crate) fn listed(&self) -> Option<serde_json::Value> {
         let finished = self.host.forgefs(["ls", "--json"]).run();
         finished.exits(0);
-        let record = finished.json();
-        let point = self.point.to_string_lossy();
-        record["mounts"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|mount| mount["mountpoint"] == *point)
-            .and_then(|mount| mount["state"].as_str())
-            .unwrap_or("absent")
-            .to_owned()
+        listed_at(&finished.json(), &self.point)
+    }
+
+    /// Returns whether `forgefs ls` calls it live, dead or foreign; absent if it does not.
+    #[track_caller]
+    pub(crate) fn state(&self) -> String {
+        let listed = self.listed().unwrap_or_default();
+        listed["state"].as_str().unwrap_or("absent").to_owned()
     }
 
     /// Waits until the daemon has ended (a zombie that nobody of ours must reap counts as ended).
@@ -150,6 +148,16 @@ impl Drop for Mounted<'_> {
             }
         }
     }
+}
+
+/// Finds a mount point in what `forgefs ls --json` said.
+pub(crate) fn listed_at(record: &serde_json::Value, point: &Path) -> Option<serde_json::Value> {
+    let mounts = record["mounts"].as_array()?;
+    let point = point.to_string_lossy();
+    mounts
+        .iter()
+        .find(|mount| mount["mountpoint"] == *point)
+        .cloned()
 }
 
 /// Returns whether a process runs; a zombie does not.
