@@ -232,7 +232,7 @@ fn r18_no_extended_attribute_carries_a_path() {
             .run("getfattr")
             .args(["-d", "-m", "-", "-R"])
             .arg(mounted.point());
-        assert_eq!(dump.ok(), "", "listed with {options:?}");
+        assert_eq!(dump.run().out(), "", "listed with {options:?}");
         mounted.umount();
     }
 }

@@ -56,13 +56,15 @@ fn r5_a_rewritten_loose_object_is_eio_on_its_path_alone() {
             "{what}: {record}"
         );
         assert_eq!(mounted.state(), "live", "{what}");
-        // EIO is not remembered: a store that was repaired reads again.
+        // EIO is not remembered: a store that was repaired reads again, unless the size that the
+        // kernel keeps for ever was the lie.
         overwrite(&repo.loose_path(&blob_id), &good);
-        assert_eq!(
-            std::fs::read(mounted.path("d/f")).unwrap(),
-            b"hello\n",
-            "{what}"
-        );
+        let repaired = std::fs::read(mounted.path("d/f"));
+        let size_lied = what.contains("size") || what == "another content";
+        match repaired {
+            Ok(bytes) => assert_eq!(bytes, b"hello\n", "{what}"),
+            Err(e) => assert!(size_lied && e.raw_os_error() == Some(EIO), "{what}: {e}"),
+        }
         mounted.umount();
     }
 }
@@ -77,10 +79,7 @@ fn r5_the_log_names_path_and_object() {
     overwrite(&repo.loose_path(&blob_id), &deflate(b"blob 5\0evil\n"));
     let mounted = host.mount(&repo, &commit_id);
     assert_eio(std::fs::read(mounted.path("d/f")), "evil");
-    let logs = host
-        .run("sh")
-        .args(["-euc", "find \"$1\" -name '*.log' -exec cat {} +", "sh"]);
-    let log = logs.arg(host.state()).ok();
+    let log = host.logs();
     assert!(log.contains(&blob_id) && log.contains("d/f"), "log: {log}");
 }
 
@@ -227,7 +226,8 @@ fn r6_after_a_random_flip_each_file_is_right_or_eio() {
             mounted.umount();
         } else {
             // The commit or the root tree was hit: a clear no.
-            finished.exits(3);
+            let (report, logs) = (finished.report(), host.logs());
+            assert_eq!(finished.code(), Some(3), "{what}: {report}\n{logs}");
             refusals += 1;
         }
         host.run("rm").arg("-rf").arg(copy.path()).ok();
@@ -351,11 +351,13 @@ fn r10_a_bad_tree_is_refused_at_the_root_and_eio_below() {
             b"fine\n",
             "{what}"
         );
-        let record = prove(&host, &mounted, &repo, &bad.deep_id).to_string();
-        assert!(
-            record.contains("unreadable") && record.contains("deep/bad"),
-            "{what}: {record}"
-        );
+        let run = host.forgefs(["prove", "--json"]).arg(mounted.point());
+        let run = run.arg("--repo").arg(repo.path());
+        let proof = run.args(["--sha", &bad.deep_id]).run();
+        proof.fails(3, "bad-tree").says("deep/bad");
+        let doctor = host.forgefs(["doctor", "--json"]).arg(repo.path());
+        let doctor = doctor.arg(&bad.deep_id).run();
+        doctor.exits(6).says("bad-tree").says("deep/bad");
         mounted.umount();
     }
 }

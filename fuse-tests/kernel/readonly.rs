@@ -62,7 +62,7 @@ const TABLE: &[(&str, &str)] = &[
     ("os.rename(f, t)", "EXDEV"),
     ("os.rename(t, n)", "EXDEV"),
     ("os.link(f, t + '2')", "EXDEV"),
-    ("os.link(t, n)", "EXDEV"),
+    ("os.link(t, n)", "EXDEV|EROFS"),
     ("os.truncate(d, 0)", "EISDIR"),
     ("os.open(d, os.O_WRONLY)", "EISDIR"),
     // What needs a writable descriptor has none.

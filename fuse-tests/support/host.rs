@@ -50,6 +50,15 @@ impl Host {
         self.path("state")
     }
 
+    /// Returns the logs of the daemons of this host.
+    pub(crate) fn logs(&self) -> String {
+        let script = "find \"$1\" -name '*.log' -exec cat {} + || :";
+        self.run("sh")
+            .args(["-euc", script, "sh"])
+            .arg(self.state())
+            .ok()
+    }
+
     /// Prepares any program with this host's directories.
     pub(crate) fn run(&self, program: impl AsRef<std::ffi::OsStr>) -> Run {
         Run::new(program)

@@ -157,7 +157,7 @@ impl Tables {
                     let start = table.read_u64(at + 4)?;
                     let end = table.read_u64(at + 16)?;
                     let is_sound = start <= end && end <= chunk_end;
-                    return Ok(is_sound.then_some((start, end - start)));
+                    return Ok(is_sound.then(|| (start, end - start)));
                 }
             }
             Ok(None)
