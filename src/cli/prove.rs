@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::git::{ObjectSource, Oid, Repository, StoreOptions, parse_full_id};
 use crate::prove::{
     Circumstances, Difference, Manifest, ManifestReading, Progress, Proof, ProofRecord,
-    ProveRequest, Root, Verdict, prove, shown_path, write_manifest,
+    ProveRequest, Root, Verdict, explain, prove, shown_path, write_manifest,
 };
 
 /// Differences printed as text; the record has more.
@@ -95,6 +95,7 @@ pub(super) fn run(context: &Context, args: &ProveArgs) -> Result<Outcome> {
     let started = clock::now();
     let clock = Instant::now();
     let progress = Arc::new(Progress::default());
+    let objects = Arc::clone(&expectation.objects);
     let request = ProveRequest {
         root: Root::At(args.dir.clone()),
         objects: expectation.objects,
@@ -104,12 +105,15 @@ pub(super) fn run(context: &Context, args: &ProveArgs) -> Result<Outcome> {
         judges_hard_links: false,
         progress: Arc::clone(&progress),
     };
-    let proof = if context.out.shows_progress() {
+    let mut proof = if context.out.shows_progress() {
         watch(&progress, || prove(request))?
     } else {
         prove(request)?
     };
     let took = clock.elapsed();
+    if expectation.source == "repository" {
+        explain(&mut proof, &*objects);
+    }
     let record = ProofRecord::new(
         &proof,
         Circumstances {

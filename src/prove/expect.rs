@@ -57,8 +57,8 @@ impl Plan {
     ///
     /// # Errors
     /// What [`load_commit`] says; `missing-object` or `corrupt-object` for the root tree;
-    /// `bad-tree` with path and id for any tree that breaks a rule of R10; `budget-entries`, `budget-depth`,
-    /// `budget-trees`.
+    /// `bad-tree` with path and id for any tree that breaks a rule of R10; `budget-entries`,
+    /// `budget-depth`.
     pub(super) fn load(
         objects: &dyn ObjectSource,
         commit_id: &Oid,

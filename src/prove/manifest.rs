@@ -309,3 +309,66 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         .collect();
     pairs.remainder().is_empty().then_some(bytes).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::git::encode_tree;
+
+    fn sample() -> String {
+        let mut objects = MemorySource::new(HashKind::Sha1);
+        let blob_id = Oid::empty_blob(HashKind::Sha1);
+        let parts = [(&b"100644"[..], &b"\xff"[..], &blob_id)];
+        let inner = objects.insert(Kind::Tree, encode_tree(parts)).unwrap();
+        let parts = [
+            (&b"100664"[..], &b"a\""[..], &blob_id),
+            (b"40000", b"d", &inner),
+        ];
+        let tree = objects.insert(Kind::Tree, encode_tree(parts)).unwrap();
+        let commit = objects
+            .insert(Kind::Commit, format!("tree {tree}\n\nx"))
+            .unwrap();
+        let mut out = Vec::new();
+        write_manifest(&objects, &commit, &Limits::default(), 1, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_with_odd_names_and_modes() {
+        let text = sample();
+        let Ok(ManifestReading::Sound(manifest)) = Manifest::read(text.as_bytes()) else {
+            panic!("it is sound");
+        };
+        let mut again = Vec::new();
+        let objects = &*manifest.objects;
+        let id = &manifest.commit_id;
+        write_manifest(objects, id, &Limits::default(), 1, &mut again).unwrap();
+        assert_eq!(text.as_bytes(), again);
+    }
+
+    proptest! {
+        #[test]
+        fn any_edit_is_refused_or_changes_nothing(
+            at in any::<prop::sample::Index>(), with in any::<Vec<u8>>(), cut in 0_usize..80,
+        ) {
+            let text = sample().into_bytes();
+            let at = at.index(text.len());
+            let end = (at + cut).min(text.len());
+            let mut edited = text.clone();
+            edited.splice(at..end, with);
+            if let Ok(ManifestReading::Sound(manifest)) = Manifest::read(edited.as_slice()) {
+                let Ok(ManifestReading::Sound(sound)) = Manifest::read(text.as_slice()) else {
+                    panic!("the sample is sound");
+                };
+                prop_assert_eq!(manifest.commit_id, sound.commit_id);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes in any::<Vec<u8>>()) {
+            let _ = Manifest::read(bytes.as_slice());
+        }
+    }
+}

@@ -8,6 +8,7 @@
 mod content;
 mod difference;
 mod expect;
+mod explain;
 mod manifest;
 mod queue;
 mod rebuild;
@@ -22,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 pub use difference::{Difference, DifferenceKind};
+pub use explain::explain;
 pub use manifest::{Manifest, ManifestReading, write_manifest};
 pub use record::{Circumstances, ProofRecord, shown_path};
 pub use root::{Root, RootIdentity};
@@ -123,8 +125,8 @@ struct Seen {
 /// # Errors
 /// Where the proof could not be tried: the directory is not there or unsafe (`no-such-directory`,
 /// `unsafe-directory`, `substituted`), the commit or its root tree is not readable, a tree breaks
-/// the rules of R10 (`bad-tree`), a cap is reached (`budget-entries`, `budget-bytes`, `budget-depth`).
-/// That a path differs or is unreadable is no error but the verdict.
+/// the rules of R10 (`bad-tree`), a cap is reached (`budget-entries`, `budget-bytes`,
+/// `budget-depth`). That a path differs or is unreadable is no error but the verdict.
 pub fn prove(request: ProveRequest) -> Result<Proof> {
     let deadline = request
         .limits
