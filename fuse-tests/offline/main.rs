@@ -13,6 +13,7 @@ mod fixtures;
 mod manifest;
 mod prove;
 mod prove_caps;
+mod prove_cli;
 mod snapshot;
 mod snapshot_faults;
 mod tidy;

@@ -18,13 +18,23 @@ fn r10_a_bad_tree_is_refused_wherever_it_is() {
     let host = Host::new();
     let repo = host.repo("repo");
     let dir = host.dir("empty");
+    let place = host.dir("place");
+    for name in ["f", "deep/good/f"] {
+        std::fs::create_dir_all(host.dir("place/deep/bad").join("../good")).expect("made");
+        std::fs::write(place.join(name), "fine\n").expect("written");
+    }
     for bad in bad_trees(&repo) {
-        for (commit, path) in [(&bad.root_id, "."), (&bad.deep_id, "deep/bad")] {
-            let error = prove(request(objects(&repo), commit, &dir)).expect_err(bad.what);
-            assert_eq!(error.slug(), "bad-tree", "{}", bad.what);
-            assert_eq!(error.path(), Some(Path::new(path)), "{}", bad.what);
-            assert_eq!(error.object_id(), Some(bad.tree_id.as_str()));
-        }
+        let error = prove(request(objects(&repo), &bad.root_id, &dir)).expect_err(bad.what);
+        assert_eq!(error.slug(), "bad-tree", "{}", bad.what);
+        assert_eq!(error.path(), Some(Path::new(".")), "{}", bad.what);
+        assert_eq!(error.object_id(), Some(bad.tree_id.as_str()));
+        let proof = prove(request(objects(&repo), &bad.deep_id, &place)).expect(bad.what);
+        assert_eq!(found(&proof), ["unreadable deep/bad"], "{}", bad.what);
+        let difference = &proof.differences[0];
+        let id = difference.object_id.map(|id| id.to_string());
+        assert_eq!(id.as_ref(), Some(&bad.tree_id));
+        let detail = difference.detail.as_deref().unwrap_or_default();
+        assert!(detail.starts_with("bad-tree: "), "{}: {detail}", bad.what);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -87,7 +88,7 @@ pub(super) fn run(context: &Context, args: &ProveArgs) -> Result<Outcome> {
         Err(forgery) => return forged(context, args, &forgery),
     };
     if let Some(path) = &args.write_manifest {
-        save(path, |out| {
+        save(path, 0o666, |out| {
             let objects = &*expectation.objects;
             write_manifest(objects, &expectation.commit_id, &limits, threads, out)
         })?;
@@ -124,7 +125,7 @@ pub(super) fn run(context: &Context, args: &ProveArgs) -> Result<Outcome> {
         },
     );
     if let Some(path) = &args.output {
-        save(path, |out| write_record(&record, out))?;
+        save(path, 0o600, |out| write_record(&record, out))?;
     }
     context.out.data(&record, &text(&args.dir, &proof, took))?;
     Ok(match proof.verdict {
@@ -179,7 +180,7 @@ fn forged(context: &Context, args: &ProveArgs, why: &str) -> Result<Outcome> {
         "detail": why,
     });
     if let Some(path) = &args.output {
-        save(path, |out| write_record(&record, out))?;
+        save(path, 0o600, |out| write_record(&record, out))?;
     }
     let text = format!("not proven: manifest-forged: {why}");
     context.out.data(&record, &text)?;
@@ -193,15 +194,17 @@ fn write_record(record: &impl serde::Serialize, out: &mut dyn Write) -> Result<(
         .doing(|| String::from("cannot write the record"))
 }
 
-/// Writes a file all or nothing, readable by its owner only (R30).
-fn save(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+/// Writes a file all or nothing (R30), with the mode that is left of `mode` by the umask.
+fn save(path: &Path, mode: u32, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let doing = || format!("cannot write {}", path.display());
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    // A temporary file is made with mode 0600.
-    let mut file = tempfile::NamedTempFile::new_in(parent).doing(doing)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(PermissionsExt::from_mode(mode))
+        .tempfile_in(parent)
+        .doing(doing)?;
     let mut out = BufWriter::with_capacity(1 << 18, file.as_file_mut());
     write(&mut out)?;
     out.flush().doing(doing)?;

@@ -27,7 +27,7 @@ const PARALLEL_FROM: usize = 32;
 pub(super) enum ExpectedTree {
     /// Its verified and checked bytes.
     Known(Arc<[u8]>),
-    /// The store cannot give it: nothing below can be proved.
+    /// The store cannot give it, or it breaks a rule of R10: nothing below can be proved.
     Unavailable(String),
 }
 
@@ -56,9 +56,9 @@ impl Plan {
     /// Reads the commit and its trees with `threads` threads and refuses what is over `limits`.
     ///
     /// # Errors
-    /// What [`load_commit`] says; `missing-object` or `corrupt-object` for the root tree;
-    /// `bad-tree` with path and id for any tree that breaks a rule of R10; `budget-entries`,
-    /// `budget-depth`.
+    /// What [`load_commit`] says; `missing-object`, `corrupt-object` or `bad-tree` for the root
+    /// tree; `budget-entries`, `budget-depth`. A deeper tree that cannot be read or breaks a rule
+    /// of R10 is kept as [`ExpectedTree::Unavailable`].
     pub(super) fn load(
         objects: &dyn ObjectSource,
         commit_id: &Oid,
@@ -156,19 +156,21 @@ impl Plan {
             level.sort_by_cached_key(|id| objects.place(id));
             let mut next = Vec::new();
             for (id, read) in level.iter().zip(read_level(objects, &level, threads)) {
-                let bytes = match read {
-                    Ok(bytes) => bytes,
-                    Err(error) if *id == root || error.kind() == ErrorKind::Budget => {
+                let checked = read.and_then(|bytes| {
+                    let notes = check_tree(&bytes, self.hash_kind, Strictness::Serve)?;
+                    Ok((bytes, notes))
+                });
+                let (bytes, notes) = match checked {
+                    Ok(checked) => checked,
+                    Err(error) if *id == root => {
                         return Err(error.about(id).at(self.path_of(*id)));
                     }
                     Err(error) => {
-                        let why = ExpectedTree::Unavailable(error.to_string());
-                        self.trees.insert(*id, why);
+                        let why = format!("{}: {error}", error.slug());
+                        self.trees.insert(*id, ExpectedTree::Unavailable(why));
                         continue;
                     }
                 };
-                let notes = check_tree(&bytes, self.hash_kind, Strictness::Serve)
-                    .map_err(|error| error.about(id).at(self.path_of(*id)))?;
                 entries_seen = entries_seen.saturating_add(u64::from(notes.entries));
                 bytes_held = bytes_held.saturating_add(bytes.len() as u64);
                 if entries_seen > limits.entries_max || bytes_held > TREE_BYTES_MAX {

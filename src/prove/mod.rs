@@ -124,8 +124,8 @@ struct Seen {
 ///
 /// # Errors
 /// Where the proof could not be tried: the directory is not there or unsafe (`no-such-directory`,
-/// `unsafe-directory`, `substituted`), the commit or its root tree is not readable, a tree breaks
-/// the rules of R10 (`bad-tree`), a cap is reached (`budget-entries`, `budget-bytes`,
+/// `unsafe-directory`, `substituted`), the commit or its root tree is not readable or breaks the
+/// rules of R10 (`bad-tree`), a cap is reached (`budget-entries`, `budget-bytes`,
 /// `budget-depth`). That a path differs or is unreadable is no error but the verdict.
 pub fn prove(request: ProveRequest) -> Result<Proof> {
     let deadline = request
