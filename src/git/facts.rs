@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use super::packed_refs::refs_below;
 use super::{HashKind, RefStorage, Repository};
 use crate::sys::DirFd;
 
@@ -154,18 +155,14 @@ impl RepositoryFacts {
     }
 
     fn read_replacements(&mut self, common: &DirFd) {
+        let mut names = Names::default();
         for name in self.list(common, "refs/replace") {
-            self.replacements.push(&name);
+            names.push(&name);
         }
-        let packed = self
-            .read(common, "packed-refs", LIST_BYTES_MAX)
-            .unwrap_or_default();
-        for line in packed.split(|byte| *byte == b'\n') {
-            let name = line.splitn(2, |byte| *byte == b' ').nth(1);
-            if let Some(id) = name.and_then(|name| name.strip_prefix(b"refs/replace/")) {
-                self.replacements.push(id);
-            }
-        }
+        let read = open_regular(common, "packed-refs")
+            .and_then(|file| refs_below(&file, b"refs/replace/", |id| names.push(id)));
+        self.try_read("packed-refs", read);
+        self.replacements = names;
     }
 
     fn read_store(&mut self, common: &DirFd) {

@@ -12,6 +12,7 @@ mod hash;
 mod index;
 mod oid;
 mod pack_write;
+mod packed_refs;
 mod refs;
 mod repo;
 mod source;

@@ -82,6 +82,10 @@ fn r95_a_partial_clone_is_noted_when_whole_and_refused_with_the_count_when_not()
         lines.len() == 1 && lines[0].contains("promisor origin"),
         "{lines:?}"
     );
+    let commit = origin.file(".gitattributes", b"* ident\n").commit();
+    clone.git(&["fetch", "-q", "origin"]);
+    let rows = [noted("partial"), noted("unread-attributes")];
+    assert_rows(&clone.survey(&commit, Depth::Repository), &rows);
     // The way out that the message names is a way out.
     assert!(
         error
@@ -89,7 +93,8 @@ fn r95_a_partial_clone_is_noted_when_whole_and_refused_with_the_count_when_not()
             .contains("git fetch --refetch --no-filter origin")
     );
     clone.git(&["fetch", "-q", "--refetch", "--no-filter", "origin"]);
-    assert_rows(&clone.survey(&commit, Depth::Full), &[noted("partial")]);
+    let rows = [noted("ident-export"), noted("partial")];
+    assert_rows(&clone.survey(&commit, Depth::Full), &rows);
 }
 
 #[test]

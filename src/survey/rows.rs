@@ -252,10 +252,10 @@ impl Table<'_> {
 
     fn attributes_unread(&self) -> Feature {
         self.placed(
-            "long-attributes",
+            "unread-attributes",
             &self.found.attributes_unread,
             (Noted, Noted),
-            "these attribute files are over 1 MiB and were not looked into",
+            "these attribute files are over 1 MiB or cannot be read, and were not looked into",
         )
     }
 }

@@ -37,8 +37,8 @@ impl Table<'_> {
                  not here; {fetch}"
             ),
             (false, _) => format!(
-                "a partial clone: what the promisor {remote} keeps is not fetched and cannot be \
-                 read; {fetch}"
+                "a partial clone: what was promised by the promisor {remote} and is not here \
+                 cannot be read, and nothing is fetched; {fetch}"
             ),
         };
         present("partial", (verdict, verdict), detail).at(&self.found.missing)

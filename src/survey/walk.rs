@@ -166,6 +166,11 @@ impl<'a> Walker<'a> {
             Err(error) => error,
         };
         match error.kind() {
+            // A mount has this one path in error; only a look at everything judges the commit.
+            ErrorKind::NotFound | ErrorKind::Corrupt if !self.full => {
+                let what = Some(error.to_string());
+                self.found.attributes_unread.add(path, Some(id), what);
+            }
             ErrorKind::NotFound => self.found.missing.add(path, Some(id), None),
             ErrorKind::Corrupt => {
                 let what = Some(error.to_string());
