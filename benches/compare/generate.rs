@@ -11,7 +11,7 @@ use crate::run::{Res, git, output, remove_tree};
 pub(crate) enum Form {
     /// One file for each object.
     Loose,
-    /// One pack, deltas at most 10 deep.
+    /// One pack, deltas up to 50 deep, as git makes them unless told otherwise.
     Packed,
     /// One pack, deltas up to 250 deep, as `git gc --aggressive` once made them.
     Deep,
@@ -73,7 +73,7 @@ fn line(random: &mut Random) -> String {
     text
 }
 
-/// Returns the path of file `index`: about 50 files a directory, at most 50 directories in one.
+/// Returns the path of file `index`: 50 files a directory, at most 50 directories in one.
 pub(crate) fn path(index: u64) -> String {
     let directory = index / FILES_A_DIRECTORY;
     let file = index % FILES_A_DIRECTORY;
@@ -119,6 +119,11 @@ pub(crate) fn generate(repo: &Path, files: u64, form: Form) -> Res<()> {
     std::fs::create_dir_all(repo)?;
     output(&mut git(repo, &["init", "-q", "--bare", "-b", "main"]))?;
     output(&mut git(repo, &["config", "gc.auto", "0"]))?;
+    // fast-import makes each blob a delta of the one before, until the chain is this long.
+    let depth = match form {
+        Form::Loose | Form::Packed => "--depth=50",
+        Form::Deep => "--depth=250",
+    };
     let mut import = git(
         repo,
         &[
@@ -126,6 +131,7 @@ pub(crate) fn generate(repo: &Path, files: u64, form: Form) -> Res<()> {
             "fastimport.unpackLimit=1",
             "fast-import",
             "--done",
+            depth,
             "--quiet",
         ],
     )
@@ -139,17 +145,10 @@ pub(crate) fn generate(repo: &Path, files: u64, form: Form) -> Res<()> {
         return Err(format!("git fast-import: {status}").into());
     }
     written?;
-    match form {
-        Form::Packed if files > 20_000 => Ok(()), // fast-import's own pack is already one pack
-        Form::Packed => repack(repo, "10", "10"),
-        Form::Deep => repack(repo, "250", "50"),
-        Form::Loose => unpack(repo),
+    if form == Form::Loose {
+        unpack(repo)?;
     }
-}
-
-fn repack(repo: &Path, depth: &str, window: &str) -> Res<()> {
-    let (depth, window) = (format!("--depth={depth}"), format!("--window={window}"));
-    output(&mut git(repo, &["repack", "-adfq", &depth, &window])).map(drop)
+    Ok(())
 }
 
 /// Turns the packs of `repo` into loose objects.
