@@ -87,7 +87,10 @@ pub fn check_tree(bytes: &[u8], hash_kind: HashKind, strictness: Strictness) -> 
 fn check_name(name: &[u8]) -> Result<()> {
     let verdict = match name {
         b"" => Some(("is empty", "badTree")),
-        b"." => Some(("is the directory itself", "hasDot")),
+        b"." => Some((
+            "is the directory itself, as \"..\" is its parent; neither is a name",
+            "hasDot",
+        )),
         b".." => Some(("is the parent directory", "hasDotdot")),
         _ if name.contains(&b'/') => Some(("contains a slash", "fullPathname")),
         _ if is_dot_git(name) => Some(("is git's own directory in disguise", "hasDotgit")),
