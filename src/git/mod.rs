@@ -13,6 +13,8 @@ mod index;
 mod oid;
 mod pack_write;
 mod packed_refs;
+#[doc(hidden)]
+pub mod parse;
 mod refs;
 mod repo;
 mod source;

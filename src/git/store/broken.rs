@@ -1,12 +1,14 @@
 //! What a broken store may do to whoever reads it: an error for the objects it concerns, never a
 //! wrong byte, never a panic, and nothing that lasts once it is whole again (R6).
 
-use std::path::Path;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
-use super::super::ObjectSource;
-use super::StoreOptions;
-use super::against_git::{Told, all_objects, git, make, open};
+use super::super::{Kind, ObjectSource, Oid};
+use super::against_git::{Told, all_objects, git, git_with_input, make, open};
 use super::files::faults;
+use super::{Store, StoreOptions};
 
 /// Reads every object with each of its reads failing in turn.
 fn fail_every_read(repo: &Path, options: &StoreOptions, sample: usize) {
@@ -60,4 +62,166 @@ fn r6_a_failing_read_is_an_error_and_later_reads_succeed() {
     };
     git(&repo, &["multi-pack-index", "write"]);
     fail_every_read(&repo, &small, 20);
+}
+
+/// Reads everything; returns how many objects were errors, after checking that all else is right.
+fn count_errors(store: &Store, told: &[Told]) -> usize {
+    let is_error = |told: &&Told| {
+        let Told { id, kind, content } = told;
+        let whole = store.read(id, *kind);
+        if let Ok(read) = &whole {
+            assert_eq!(read, content, "{id}");
+        }
+        let mut streamed = Vec::new();
+        if store.read_to(id, *kind, &mut streamed).is_ok() {
+            assert_eq!(&streamed, content, "{id}");
+        }
+        let _ = (store.size(id), store.header(id), store.place(id));
+        whole.is_err()
+    };
+    told.iter().filter(is_error).count()
+}
+
+/// Lists the pack directory.
+fn pack_files(repo: &Path, suffix: &str) -> Vec<PathBuf> {
+    std::fs::read_dir(repo.join(".git/objects/pack"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().ends_with(suffix))
+        .collect()
+}
+
+/// Makes read-only files of git writable.
+fn open_rw(path: &Path) -> std::fs::File {
+    let mut permissions = std::fs::metadata(path).unwrap().permissions();
+    #[expect(clippy::permissions_set_readonly_false, reason = "a temporary file")]
+    permissions.set_readonly(false);
+    std::fs::set_permissions(path, permissions).unwrap();
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap()
+}
+
+#[test]
+fn r6_two_hundred_flipped_bytes_give_right_bytes_or_errors() {
+    let top = tempfile::tempdir().unwrap();
+    let repo = make(top.path(), "sha1");
+    git(&repo, &["repack", "-adfq", "--depth=50"]);
+    std::fs::write(repo.join("late"), "late").unwrap();
+    git(&repo, &["add", "-A"]);
+    git(&repo, &["commit", "-q", "-m", "late"]);
+    git(&repo, &["repack", "-dq"]);
+    git(&repo, &["multi-pack-index", "write"]);
+    let told = all_objects(&repo);
+    let mut files = pack_files(&repo, ".idx");
+    files.extend(pack_files(&repo, ".pack"));
+    files.extend(pack_files(&repo, "multi-pack-index"));
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let mut errors = 0;
+    for round in 0..200 {
+        let path = &files[round % files.len()];
+        let file = open_rw(path);
+        let len = file.metadata().unwrap().len();
+        // Half of the flips hit the head, where the structure is.
+        let at = next() % if round % 2 == 0 { len } else { len.min(2000) };
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        let flip = (next() % 255) as u8 + 1;
+        file.write_all_at(&[byte[0] ^ flip], at).unwrap();
+        errors += count_errors(&open(&repo, &StoreOptions::default()), &told);
+        file.write_all_at(&byte, at).unwrap();
+    }
+    assert!(errors > 0, "no flip ever mattered");
+    assert_eq!(
+        count_errors(&open(&repo, &StoreOptions::default()), &told),
+        0
+    );
+}
+
+#[test]
+fn r6_a_pack_cut_short_while_open_is_an_error_for_what_was_cut_off() {
+    let top = tempfile::tempdir().unwrap();
+    let repo = make(top.path(), "sha1");
+    git(&repo, &["repack", "-adfq", "--depth=50"]);
+    let told = all_objects(&repo);
+    let no_cache = StoreOptions {
+        base_cache_bytes: 0,
+        ..StoreOptions::default()
+    };
+    let store = open(&repo, &no_cache);
+    assert_eq!(count_errors(&store, &told), 0);
+    let pack = pack_files(&repo, ".pack").remove(0);
+    let whole = std::fs::read(&pack).unwrap();
+    let file = open_rw(&pack);
+    file.set_len(whole.len() as u64 / 2).unwrap();
+    let errors = count_errors(&store, &told);
+    assert!(errors > 0 && errors < told.len(), "{errors}");
+    assert_eq!(count_errors(&open(&repo, &no_cache), &told), errors);
+    file.set_len(100).unwrap();
+    assert!(count_errors(&store, &told) >= told.len() - 2);
+    file.write_all_at(&whole, 0).unwrap();
+    assert_eq!(count_errors(&store, &told), 0);
+}
+
+#[test]
+fn r5_of_several_copies_any_good_one_will_do() {
+    let top = tempfile::tempdir().unwrap();
+    let repo = make(top.path(), "sha1");
+    git(&repo, &["repack", "-aq"]);
+    let told = all_objects(&repo);
+    // All loose objects are there as well as the pack.
+    let pack = pack_files(&repo, ".pack").remove(0);
+    open_rw(&pack).write_all_at(&[0xff; 4000], 2000).unwrap();
+    let store = open(&repo, &StoreOptions::default());
+    for Told { id, kind, content } in &told {
+        assert_eq!(&store.read(id, *kind).unwrap(), content, "{id}");
+    }
+    git(&repo, &["prune-packed"]);
+    assert!(count_errors(&store, &told) > 0);
+}
+
+#[test]
+fn r12_what_git_does_to_packs_meanwhile_is_not_seen() {
+    let top = tempfile::tempdir().unwrap();
+    let repo = make(top.path(), "sha1");
+    let told = all_objects(&repo);
+    let stores = [1, 7, 1000].map(|sample| {
+        let store = open(&repo, &StoreOptions::default());
+        for Told { id, kind, .. } in told.iter().step_by(sample) {
+            store.read(id, *kind).unwrap();
+        }
+        store
+    });
+    for args in [
+        &["repack", "-adfq"][..],
+        &["repack", "-adfq", "--depth=5"],
+        &["gc", "-q", "--prune=now"],
+        &["repack", "-adfq", "--max-pack-size=1m"],
+        &["multi-pack-index", "write"],
+        &["repack", "-adq"],
+    ] {
+        git(&repo, args);
+        for store in &stores {
+            assert_eq!(count_errors(store, &told), 0, "{args:?}");
+        }
+    }
+    let unpacked = git_with_input(&repo, &["hash-object", "-w", "--stdin"], b"new");
+    let id = Oid::from_hex(unpacked.trim_ascii()).unwrap();
+    assert_eq!(stores[0].read(&id, Kind::Blob).unwrap(), b"new");
+    top.close().unwrap();
+    for store in &stores {
+        let errors = count_errors(store, &told);
+        assert!(errors == 0 || errors == told.len(), "{errors}");
+    }
+    let nowhere = Oid::from_hex(&[b'1'; 40]).unwrap();
+    let error = stores[0].read(&nowhere, Kind::Blob).unwrap_err();
+    assert_eq!(error.slug(), "object-store-gone", "{error}");
 }

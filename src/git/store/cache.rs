@@ -57,7 +57,7 @@ impl BaseCache {
 
     /// Returns whether an object of `len` bytes would be kept.
     pub(super) fn takes(&self, len: usize) -> bool {
-        len as u64 + ENTRY_BYTES <= self.bytes_max / 4
+        len as u64 + ENTRY_BYTES <= self.bytes_max / 2
     }
 
     /// Keeps an object, dropping others for it.

@@ -136,20 +136,37 @@ pub(super) fn check(delta: &[u8], base_len: usize) -> Result<Sizes, Damage> {
 /// Applies a delta to its base, appending to `out`.
 ///
 /// # Errors
-/// Where [`check`] would have refused.
+/// Where [`check`] would have refused; nothing is appended then.
 pub(super) fn apply(base: &[u8], delta: &[u8], out: &mut Vec<u8>) -> Result<(), Damage> {
     let sizes = check(delta, base.len())?;
     let result = usize::try_from(sizes.result).map_err(|_| "is a delta with a result too large")?;
+    let start = out.len();
     out.reserve_exact(result);
+    out.resize(start + result, 0);
+    let mut left = out.get_mut(start..).unwrap_or_default();
     let mut rest = delta.get(sizes.len..).unwrap_or_default();
     while let Some(instruction) = next_instruction(&mut rest)? {
-        match instruction {
-            Instruction::Copy { from, len } => out.extend_from_slice(
-                base.get(from..from + len)
-                    .ok_or("is a delta that copies from beyond its base")?,
-            ),
-            Instruction::Insert(bytes) => out.extend_from_slice(bytes),
+        let (source, len) = match instruction {
+            Instruction::Copy { from, len } => (base.get(from..).unwrap_or_default(), len),
+            Instruction::Insert(bytes) => (bytes, bytes.len()),
+        };
+        // Most copies are short, and two fixed moves are cheaper than a call; what they write too
+        // much is overwritten by the next.
+        if len <= 2 * MOVE
+            && let (Some(to), Some(from)) =
+                (left.first_chunk_mut::<{ 2 * MOVE }>(), source.first_chunk())
+        {
+            *to = *from;
+        } else {
+            let (Some(to), Some(from)) = (left.get_mut(..len), source.get(..len)) else {
+                return Err("is a delta that copies from beyond its base");
+            };
+            to.copy_from_slice(from);
         }
+        left = left.get_mut(len..).unwrap_or_default();
     }
     Ok(())
 }
+
+/// Bytes of one vector register, nearly everywhere.
+const MOVE: usize = 16;

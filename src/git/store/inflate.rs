@@ -14,7 +14,7 @@ use super::files::read_at;
 const EXPANSION_MAX: u64 = 1032;
 
 /// Objects up to this size are inflated from one buffer; longer ones are streamed, bytes.
-pub(super) const WHOLE_BYTES_MAX: u64 = 4 << 20;
+pub(super) const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
 /// Bytes read from a file at a time while streaming.
 const CHUNK_BYTES: usize = 64 << 10;

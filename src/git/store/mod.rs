@@ -21,6 +21,7 @@ mod loose;
 mod midx;
 mod objects_dir;
 mod pack;
+pub(super) mod parsers;
 mod raw;
 mod resolve;
 mod stream;

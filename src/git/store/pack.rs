@@ -89,6 +89,9 @@ pub(super) struct Entry {
     pub(super) data: Range<u64>,
     /// Where they are in the arena, if they were read along.
     pub(super) input: Range<usize>,
+    /// Whether the next entry is known to be a delta on this one. Git writes a base in front of its
+    /// deltas, so a base that is kept now is likely asked for next.
+    pub(super) is_base_of_next: bool,
 }
 
 /// How much of an entry is asked for.
@@ -251,14 +254,24 @@ impl Pack {
         let end = known_end.unwrap_or(pack_end);
         let first = match extent {
             Extent::Header(extra) => (HEADER_BYTES_MAX + extra) as u64,
-            Extent::Whole if known_end.is_some() && end - offset <= WHOLE_BYTES_MAX => end - offset,
+            Extent::Whole if known_end.is_some() && end - offset <= WHOLE_BYTES_MAX => {
+                end - offset + HEADER_BYTES_MAX as u64
+            }
             Extent::Whole => FIRST_READ_BYTES,
         };
         let file = self.file.open().map_err(reading)?;
-        let first = to_usize(first.min(end - offset));
+        let first = to_usize(first.min(pack_end - offset));
         let read = arena.read(&file, offset, first).map_err(reading)?;
         let header = parse_header(arena.get(read.clone()), self.shared.hash_kind)
             .map_err(|why| self.damage(offset, why))?;
+        let is_base_of_next = known_end.is_some_and(|end| {
+            let after = read.start + to_usize(end - offset);
+            let next = arena.get(after.min(read.end)..read.end);
+            matches!(
+                parse_header(next, self.shared.hash_kind).map(|next| next.entry_type),
+                Ok(EntryType::OffsetDelta(distance)) if end.checked_sub(distance) == Some(offset)
+            )
+        });
         let data = offset + header.len as u64..pack_end;
         if !is_plausible(header.size, end.saturating_sub(data.start)) {
             return Err(self.damage(offset, "claims a size that its bytes cannot hold"));
@@ -278,6 +291,7 @@ impl Pack {
             header,
             data,
             input,
+            is_base_of_next,
         })
     }
 

@@ -153,6 +153,7 @@ impl Store {
             Root::Packed(step, kind) => {
                 let content = self.inflate_entry(&step, scratch)?;
                 if chain.deltas.is_empty() {
+                    self.keep_final(&step, kind, &content);
                     return Ok(Rebuilt {
                         kind,
                         content,
@@ -179,6 +180,7 @@ impl Store {
                     .damage(step.offset, "is a delta in a chain that produces too much"));
             }
             if deltas.peek().is_none() {
+                self.keep_final(&step, kind, &content);
                 return Ok(Rebuilt {
                     kind,
                     content,
@@ -190,6 +192,15 @@ impl Store {
                 .put((step.pack.ordinal, step.offset), kind, &base);
         }
         Err(Fault::Corrupt(String::from("has a chain without an end")))
+    }
+
+    /// Keeps a copy of what goes out where the next entry stands on it.
+    fn keep_final(&self, step: &Step, kind: Kind, content: &[u8]) {
+        if step.entry.is_base_of_next && self.cache.takes(content.len()) {
+            let content = Arc::new(content.to_vec());
+            self.cache
+                .put((step.pack.ordinal, step.offset), kind, &content);
+        }
     }
 
     /// Inflates a whole entry into memory.
@@ -211,7 +222,6 @@ impl Store {
     ) -> Result<Vec<u8>, Fault> {
         let size = self.fits(step.entry.header.size)?;
         let damage = |why| step.pack.damage(step.offset, why);
-        let mut content = Vec::new();
         let input = step.input(scratch)?;
         let streamed;
         let delta = match input.and_then(|input| scratch.inflate_delta(input, size)) {
@@ -225,6 +235,7 @@ impl Store {
         };
         let sizes = delta::sizes(delta).map_err(damage)?;
         self.fits(sizes.result)?;
+        let mut content = Vec::new();
         delta::apply(base, delta, &mut content).map_err(damage)?;
         Ok(content)
     }

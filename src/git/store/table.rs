@@ -110,6 +110,22 @@ pub(super) fn find(
     if let Table::Memory(bytes) = table {
         let start = usize::try_from(column.at).unwrap_or(usize::MAX);
         let records = bytes.get(start..).unwrap_or_default();
+        let guess = guess(fanout, id);
+        // A step beyond the error to be expected of the guess, then twice as far, until the id lies
+        // between: most searches end within the same few cache lines.
+        let mut step = 8;
+        while low < high {
+            let (from, to) = (guess.saturating_sub(step), guess.saturating_add(step));
+            if from > low && from < high && id < id_of(records, from, column, id.len()) {
+                high = from;
+            } else if to < high && to >= low && id > id_of(records, to, column, id.len()) {
+                low = to + 1;
+            } else {
+                (low, high) = (low.max(from), high.min(to.saturating_add(1)));
+                break;
+            }
+            step = step.saturating_mul(4);
+        }
         return Ok(search(records, 0, low, high, column, id));
     }
     let per_probe = u32::try_from(PROBE_BYTES / column.stride)
@@ -122,12 +138,7 @@ pub(super) fn find(
         // that lies about that is halved instead.
         let span = high - low;
         let guess = if probes < 4 {
-            let fraction = id.get(1..5).map_or(0, |part| {
-                part.iter().fold(0_u64, |n, b| (n << 8) | u64::from(*b))
-            });
-            let (from, to) = fanout.range(*first);
-            let place = (u64::from(to - from) * fraction) >> 32;
-            u32::try_from(place).unwrap_or(0).saturating_add(from)
+            guess(fanout, id)
         } else {
             low + span / 2
         };
@@ -148,6 +159,16 @@ pub(super) fn find(
         probes += 1;
     }
     Ok(None)
+}
+
+/// Returns where `id` should be if ids are spread evenly, which hashes are.
+fn guess(fanout: &Fanout, id: &[u8]) -> u32 {
+    let (from, to) = fanout.range(id.first().copied().unwrap_or(0));
+    let fraction = id.get(1..5).map_or(0, |part| {
+        part.iter().fold(0_u64, |n, b| (n << 8) | u64::from(*b))
+    });
+    let place = (u64::from(to - from) * fraction) >> 32;
+    u32::try_from(place).unwrap_or(0).saturating_add(from)
 }
 
 fn id_of(records: &[u8], number: u32, column: IdColumn, id_len: usize) -> &[u8] {
