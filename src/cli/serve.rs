@@ -18,9 +18,9 @@ use crate::mount::record::MountRecord;
 use crate::snapshot::{Snapshot, SnapshotOptions};
 use crate::state::StateRoot;
 use crate::survey::{Depth, Purpose, Survey, survey};
-use crate::sys::DirFd;
 use crate::sys::process::{ProcessId, detach_stdio, harden, leave_caller, send_stderr_to};
 use crate::sys::signals::{BlockedSignals, block_stop_signals};
+use crate::sys::{DirFd, give_freed_memory_back};
 
 /// What the daemon is told on its command line: nothing; see [`ServeSpec`].
 #[derive(Debug, Args)]
@@ -102,15 +102,20 @@ struct Opened {
 
 impl Opened {
     fn new(context: &Context, spec: &ServeSpec) -> Result<Self> {
+        give_freed_memory_back();
         let commit_id = parse_full_id(&spec.commit)?;
         let repository = Repository::open(&spec.repo)?;
+        // One budget for both caches; large files and deep delta chains share it (R46).
+        let defaults = StoreOptions::default();
+        let base_cache_bytes = defaults.base_cache_bytes.min(spec.cache_bytes_max / 2);
         let store = repository.store(&StoreOptions {
             spool_dir: Some(spec.state_dir.join("tmp")),
-            ..StoreOptions::default()
+            base_cache_bytes,
+            ..defaults
         })?;
         let objects: Arc<dyn ObjectSource> = Arc::new(store);
         let options = SnapshotOptions {
-            cache_bytes_max: spec.cache_bytes_max,
+            cache_bytes_max: spec.cache_bytes_max.saturating_sub(base_cache_bytes),
             spool_dir: Some(spec.state_dir.join("tmp")),
             mtime_s: spec.mtime_s,
         };

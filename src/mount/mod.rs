@@ -44,9 +44,11 @@ pub struct ServeOptions {
 
 impl Default for ServeOptions {
     fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             threads: 2,
-            read_ahead_threads: 1,
+            // One a processor: reading ahead and the reader share them, and more do not help.
+            read_ahead_threads: u16::try_from(processors.clamp(1, 4)).unwrap_or(1),
             owner: (0, 0),
             xattrs: false,
         }

@@ -6,6 +6,7 @@ mod fault;
 mod fd;
 pub mod host;
 mod limits;
+mod memory;
 pub mod mountinfo;
 pub mod mounts;
 pub mod process;
@@ -19,6 +20,7 @@ pub use fd::{
     stat_fd,
 };
 pub use limits::descriptors_max;
+pub use memory::give_freed_memory_back;
 pub use spool::SpoolFile;
 pub use write::{
     FreeSpace, WrittenStat, clear_umask, copy_file, finish_file, make_and_open_dir, set_file_mode,
