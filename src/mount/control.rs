@@ -1,4 +1,4 @@
-//! Ending a mount: ours alone, whatever state it is in, and never waiting without an end (R40..R42).
+//! Ending a mount: ours alone, whatever state it is in, never waiting without an end (R40..R42).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -186,9 +186,9 @@ fn abort(entry: &MountEntry) -> io::Result<()> {
 fn explain(point: &Path, error: io::Error) -> Error {
     let shown = point.display().to_string();
     let shown = shown.escape_debug();
-    let text = error.to_string();
+    let text = error.to_string().to_lowercase();
     let is = |kind: io::ErrorKind, words: &str| error.kind() == kind || text.contains(words);
-    let (kind, slug, message) = if is(io::ErrorKind::ResourceBusy, "busy") {
+    let (kind, slug, message) = if is(io::ErrorKind::ResourceBusy, "resource busy") {
         let way = "end what uses it (fuser -vm lists it), or give --lazy";
         let message = format!("mount {shown} is in use; {way}");
         (ErrorKind::Conflict, "mount-busy", message)
