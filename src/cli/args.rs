@@ -96,7 +96,8 @@ pub(super) fn expand_short_form(mut argv: Vec<OsString>) -> Vec<OsString> {
             .get_subcommands()
             .any(|c| word == c.get_name());
     if !is_verb {
-        argv.insert(at, OsString::from("mount"));
+        // In front of everything, so that the options of `mount` may come first too.
+        argv.insert(1, OsString::from("mount"));
     }
     argv
 }
@@ -122,10 +123,14 @@ mod tests {
     fn r37_a_first_word_that_is_no_verb_means_mount() {
         for (words, want) in [
             (&["r", "c", "m"][..], "mount r c m"),
-            (&["--json", "r", "c", "m"], "--json mount r c m"),
+            (&["--json", "r", "c", "m"], "mount --json r c m"),
             (
                 &["--state-dir", "s", "r", "c", "m"],
-                "--state-dir s mount r c m",
+                "mount --state-dir s r c m",
+            ),
+            (
+                &["--owner", "1:1", "r", "c", "m"],
+                "mount --owner 1:1 r c m",
             ),
             (&["./mount", "c", "m"], "mount ./mount c m"),
             (&["--", "r", "c", "m"], "mount -- r c m"),

@@ -50,17 +50,21 @@ fn serve(context: &Context, reporter: &mut Reporter<std::io::Stdout>) -> Result<
     let point = MountPoint::check(&spec.point, &opened.repository_dirs, spec.make_point)?;
     reporter.holding(point.path(), point.was_made())?;
     let log = Log::create(&records, &spec)?;
-    harden_for(&opened.way)?;
+    let mut was_ready = false;
     let mut ready = |record: &MountRecord| {
         reporter.ready(record)?;
+        was_ready = true;
         // Closes the pipes; from here on the log alone hears of anything.
         detach_stdio()
             .and_then(|()| send_stderr_to(&log.file))
             .doing(|| String::from("cannot leave the caller's streams"))
     };
-    let daemon = opened.daemon(&spec, &records, Some(log.name.clone()), signals)?;
-    let result = daemon.run(point, &mut ready);
-    log.end(&records, result.is_ok());
+    let result = harden_for(&opened.way)
+        .and_then(|()| opened.daemon(&spec, &records, Some(log.name.clone()), signals))
+        .and_then(|daemon| daemon.run(point, &mut ready));
+    if !was_ready || (result.is_ok() && !logging::warned()) {
+        log.remove(&records);
+    }
     result
 }
 
@@ -209,11 +213,9 @@ impl Log {
         Ok(Self { name, file })
     }
 
-    /// Removes the log of a mount that ended well and had nothing to say but that; one with a
-    /// warning in it stays, and so does that of a daemon that failed after it was ready.
-    fn end(&self, records: &DirFd, ended_well: bool) {
-        if ended_well && !logging::warned() {
-            let _ = records.remove_file(self.name.as_bytes());
-        }
+    /// Removes the log: of a mount that never was, whose error the caller heard, and of one that
+    /// ended well and had no warning to tell. Others stay for a week.
+    fn remove(&self, records: &DirFd) {
+        let _ = records.remove_file(self.name.as_bytes());
     }
 }

@@ -55,7 +55,8 @@ pub(super) fn run(context: &Context, args: &UmountArgs) -> Result<Outcome> {
     }
     if let Some(log) = &done.log {
         context.out.note(&format!(
-            "the daemon had died; its log is {log} below the state root"
+            "the daemon had died; its log is {}",
+            context.state_path()?.join(log).display()
         ));
     }
     let record = json!({

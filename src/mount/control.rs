@@ -16,6 +16,12 @@ use super::find::{FoundMount, MountState, find_mounts, within};
 /// How long names are resolved and a daemon's end is awaited.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a daemon whose connection was ended is given to notice; then it is killed.
+const ABORT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the logs of daemons that failed are kept.
+const LOG_AGE_MAX: Duration = Duration::from_secs(7 * 86_400);
+
 /// How long the daemon of a mount that was detached while in use is given.
 const LAZY_PATIENCE: Duration = Duration::from_millis(300);
 
@@ -64,7 +70,8 @@ pub fn umount(records: Option<&DirFd>, path: &Path, mode: UmountMode) -> Result<
     detach(&entry, mode)?;
     let patience = match mode {
         UmountMode::Lazy => LAZY_PATIENCE,
-        UmountMode::Clean | UmountMode::Abort => PATIENCE,
+        UmountMode::Abort => ABORT_PATIENCE,
+        UmountMode::Clean => PATIENCE,
     };
     let mut daemon_ended = match (&daemon, known) {
         (Some(daemon), _) => Some(ended(daemon, patience)?),
@@ -192,7 +199,9 @@ fn explain(point: &Path, error: io::Error) -> Error {
         let way = "end what uses it (fuser -vm lists it), or give --lazy";
         let message = format!("mount {shown} is in use; {way}");
         (ErrorKind::Conflict, "mount-busy", message)
-    } else if is(io::ErrorKind::PermissionDenied, "not permitted") {
+    // The last is what fusermount3 says of a mount that it did not make for this user.
+    } else if is(io::ErrorKind::PermissionDenied, "not permitted") || text.contains("not found in")
+    {
         let message = format!("mount {shown} is another user's; ask that user, or root");
         (ErrorKind::Host, "umount-forbidden", message)
     } else if error.kind() == io::ErrorKind::InvalidInput {
@@ -212,12 +221,33 @@ fn forget(dir: &DirFd, found: &FoundMount) -> Result<()> {
     }
 }
 
-/// Removes the records of mounts that are gone together with their daemon.
+/// Removes the records of mounts that are gone together with their daemon, and old logs.
 fn sweep(dir: &DirFd, found: &[FoundMount]) -> Result<()> {
     found
         .iter()
         .filter(|m| m.state == MountState::Ended)
-        .try_for_each(|m| forget(dir, m))
+        .try_for_each(|m| forget(dir, m))?;
+    let listed = dir
+        .list()
+        .doing(|| String::from("cannot list the records of mounts"))?;
+    let is_old = |name: &[u8]| -> io::Result<bool> {
+        let modified = dir.open_file(name)?.metadata()?.modified()?;
+        Ok(modified.elapsed().is_ok_and(|age| age > LOG_AGE_MAX))
+    };
+    for entry in listed.iter().filter(|e| e.name.ends_with(b".log")) {
+        // A log that cannot be looked at or removed is in nobody's way.
+        if is_old(&entry.name).unwrap_or(false) && !is_in_use(found, &entry.name) {
+            let _ = dir.remove_file(&entry.name);
+        }
+    }
+    Ok(())
+}
+
+fn is_in_use(found: &[FoundMount], log: &[u8]) -> bool {
+    found.iter().any(|m| {
+        let recorded = m.record.as_ref().and_then(|r| r.log.as_deref());
+        recorded.is_some_and(|path| path.as_bytes().ends_with(log)) || m.problem.is_some()
+    })
 }
 
 #[cfg(test)]
@@ -270,6 +300,22 @@ mod tests {
     }
 
     #[test]
+    fn r126_logs_without_a_mount_are_kept_for_a_week() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DirFd::open(temp.path()).unwrap();
+        let week_ago = std::time::SystemTime::now() - LOG_AGE_MAX - Duration::from_secs(60);
+        for (name, old) in [("new.log", false), ("old.log", true), ("old.json", true)] {
+            let file = dir.create_file(name.as_bytes(), true).unwrap();
+            if old {
+                file.set_modified(week_ago).unwrap();
+            }
+        }
+        sweep(&dir, &[]).unwrap();
+        let kept = |name: &str| temp.path().join(name).exists();
+        assert!(kept("new.log") && kept("old.json") && !kept("old.log"));
+    }
+
+    #[test]
     fn each_refusal_of_the_kernel_or_the_helper_has_its_slug() {
         for (error, slug) in [
             (io::Error::from_raw_os_error(16), "mount-busy"),
@@ -281,6 +327,10 @@ mod tests {
             ),
             (
                 io::Error::other("fusermount3: failed to unmount /m: Operation not permitted"),
+                "umount-forbidden",
+            ),
+            (
+                io::Error::other("fusermount3: entry for /m not found in /etc/mtab"),
                 "umount-forbidden",
             ),
             (io::Error::from_raw_os_error(5), "io"),

@@ -94,7 +94,8 @@ impl Daemon<'_> {
         }
         guard.armed = false;
         point.keep();
-        tracing::info!(commit = %record.commit, mnt = %record.mountpoint, pid = record.pid, "mounted");
+        let (commit, mnt, pid) = (&record.commit, &record.mountpoint, record.pid);
+        tracing::info!(commit, mnt, pid, "mounted");
         let result = self.wait(&ended, &entry);
         if result.is_ok() {
             record::remove(self.records, &name)?;
@@ -114,7 +115,7 @@ impl Daemon<'_> {
         let device = match &self.way {
             MountWay::MountSyscall => {
                 let device = open_fuse_device().doing(|| String::from("cannot open /dev/fuse"))?;
-                // Through the descriptor: the directory that was checked, whatever its name means now.
+                // Through the descriptor: the checked directory, whatever its name means now.
                 mount_fuse(device.as_fd(), &point.held_path(), &options)
                     .map(|()| device)
                     .map_err(|e| not_permitted(point.path(), e))?

@@ -3,6 +3,8 @@
 
 use std::ffi::OsStr;
 use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -125,16 +127,32 @@ pub enum MountWay {
 
 fn look_at_device() -> FuseDevice {
     match open_fuse_device() {
-        Ok(_) => FuseDevice::Usable,
+        Ok(fd) => match is_fuse(fd) {
+            true => FuseDevice::Usable,
+            false => FuseDevice::Missing,
+        },
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => FuseDevice::Forbidden,
         Err(_) => FuseDevice::Missing,
     }
 }
 
+/// Containers are given /dev/null or an empty file in its place; character device 10:229 is FUSE
+/// (Documentation/admin-guide/devices.txt).
+fn is_fuse(fd: OwnedFd) -> bool {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    const FUSE_DEVICE: u64 = (10 << 8) | 229;
+    std::fs::File::from(fd)
+        .metadata()
+        .is_ok_and(|m| m.file_type().is_char_device() && m.rdev() == FUSE_DEVICE)
+}
+
 /// Finds an executable file on `path_variable`; relative entries are passed over, since the daemon
 /// works in /.
 pub(crate) fn find_program(path_variable: &OsStr, name: &str) -> Option<PathBuf> {
-    std::env::split_paths(path_variable)
+    path_variable
+        .as_bytes()
+        .split(|b| *b == b':')
+        .map(|dir| Path::new(OsStr::from_bytes(dir)))
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
         .find(|path| {

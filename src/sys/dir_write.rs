@@ -65,7 +65,7 @@ impl DirFd {
     }
 
     /// Opens the directory `name`, one component that is no link; another mount may be entered.
-    /// It can be walked from, not listed ([`Self::reopen`] can), so that search permission is enough.
+    /// It can be walked from, not listed ([`Self::reopen`] can): search permission is enough.
     ///
     /// # Errors
     /// `ELOOP` or `ENOTDIR` for a link, or what `openat` says.
