@@ -1,5 +1,5 @@
-//! Finds the refs below one prefix in `packed-refs` (gitrepository-layout(5)) without reading all of
-//! it: git keeps the file sorted and says so in its first line.
+//! Finds the refs below one prefix in `packed-refs` (gitrepository-layout(5)) without reading all
+//! of it: git keeps the file sorted and says so in its first line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
