@@ -22,6 +22,8 @@ pub(crate) enum Need {
     Podman,
     /// Bubblewrap.
     Bwrap,
+    /// A user 1000 with user namespaces, for rootless podman.
+    Rootless,
     /// `strace`, and the right to trace.
     Strace,
     /// A C compiler.
@@ -39,6 +41,7 @@ impl Need {
             Self::Docker => "docker",
             Self::Podman => "podman",
             Self::Bwrap => "bwrap",
+            Self::Rootless => "rootless",
             Self::Strace => "strace",
             Self::Cc => "cc",
             Self::Attr => "attr",
@@ -57,6 +60,10 @@ impl Need {
             Self::Bwrap => {
                 programs(&["bwrap"]).or_else(|| tries(&["bwrap", "--ro-bind", "/", "/", "true"]))
             }
+            Self::Rootless => tries(&["getent", "passwd", "1000"]).or_else(|| {
+                let user = ["--reuid=1000", "--regid=1000", "--clear-groups"];
+                tries(&[&["setpriv"][..], &user, &["unshare", "-Ur", "true"]].concat())
+            }),
             Self::Strace => {
                 programs(&["strace"]).or_else(|| tries(&["strace", "-o", "/dev/null", "true"]))
             }
