@@ -134,6 +134,31 @@ fn r41_r42_a_dead_daemon_leaves_enotconn_until_umount() {
 }
 
 #[test]
+fn r41_a_dead_mount_answers_nothing_from_the_kernels_cache() {
+    need!(Fuse);
+    let host = Host::new();
+    let (repo, commit_id) = small(&host);
+    let mounted = host.mount(&repo, &commit_id);
+    // Everything is in the kernel's caches when the daemon dies.
+    for _ in 0..2 {
+        host.run("grep").args(["-r", "."]).arg(mounted.point()).ok();
+        host.run("ls").arg("-lR").arg(mounted.point()).ok();
+    }
+    mounted.kill();
+    // The kernel believes the root's attributes for one second.
+    std::thread::sleep(Duration::from_millis(1100));
+    for name in ["", "f", "d", "d/g"] {
+        assert_eq!(errno_of(&mounted.path(name)), Some(ENOTCONN), "{name}");
+        let read = std::fs::read_dir(mounted.path(name)).err();
+        assert_eq!(
+            read.and_then(|e| e.raw_os_error()),
+            Some(ENOTCONN),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn r42_a_recycled_pid_is_never_signalled() {
     need!(Fuse);
     let host = Host::new();

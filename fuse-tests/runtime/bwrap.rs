@@ -1,12 +1,13 @@
 //! Bubblewrap binds a mount (R44).
 
 use crate::checks;
-use crate::engine::image_root;
+use crate::engine::{image_root, turn};
 use crate::support::{Host, Run, need};
 
 #[test]
 fn r44_r34_bwrap_reads_proves_and_cannot_write() {
     need!(Fuse, Bwrap);
+    let _turn = turn();
     let host = Host::new();
     let (repo, commit_id) = checks::small(&host);
     let root = image_root(&host.path(""));
@@ -41,6 +42,7 @@ fn r44_r34_bwrap_reads_proves_and_cannot_write() {
     finished.exits(0);
     assert_eq!(finished.json()["tree"], repo.tree_of(&commit_id));
     mounted.kill();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     let refused = sandbox("ls /source").run();
     assert_ne!(refused.code(), Some(0), "{}", refused.report());
 }

@@ -105,6 +105,9 @@ pub(crate) fn a_dead_mount_stays_dead(engine: &Engine, host: &Host, repo: &Repo,
     let exec = |script: &str| engine.run(["exec", &name, "sh", "-c", script]).run();
     assert_eq!(exec("cat /source/f").ok(), "hello");
     mounted.kill();
+    // The kernel believes the root's attributes for one second.
+    let forget = || std::thread::sleep(Duration::from_millis(1100));
+    forget();
     let dead = exec("ls /source");
     assert!(
         dead.code() != Some(0) && dead.err().contains("not connected"),
@@ -124,6 +127,7 @@ pub(crate) fn a_dead_mount_stays_dead(engine: &Engine, host: &Host, repo: &Repo,
     );
     engine.run(["rm", "-f", "-t", "0", &name]).run();
     again.kill();
+    forget();
     let run = engine.container(again.point(), &[], "ls /source");
     let refused = run.deadline(Duration::from_secs(60)).run();
     assert_ne!(refused.code(), Some(0), "{}", refused.report());

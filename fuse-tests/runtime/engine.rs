@@ -2,13 +2,22 @@
 //! busybox and the forgefs under test, imported without a registry.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::support::{Host, Run, forgefs_program, wait_for};
 
 /// The name under which the image is imported.
 const IMAGE: &str = "forgefs-test";
+
+/// Containers copy the mounts that exist when they start, and rootless podman keeps a namespace of
+/// its own alive, so the tests take turns: a mount must have no holder that its test does not know.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Waits for this test's turn.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// One engine: the words before its own verbs, and options that `run` needs here.
 #[derive(Debug)]
@@ -87,7 +96,14 @@ PATH=$PATH:/usr/sbin:/sbin
 dockerd --iptables=false --ip6tables=false --bridge=none --storage-driver=vfs --data-root="$1/data" \
     --exec-root="$1/exec" --host="unix://$1/sock" --pidfile="$1/pid" >"$1/log" 2>&1 &
 daemon=$!
-trap 'kill $daemon; wait $daemon; rm -rf --one-file-system "$1"' TERM
+end() {
+    kill $daemon
+    wait $daemon
+    grep -o " $1[^ ]*" /proc/self/mountinfo | xargs -r umount -l
+    rm -rf --one-file-system "$1"
+    exit
+}
+trap 'end "$1"' TERM
 wait $daemon
 "#;
         let keeper = Run::new("setpriv")

@@ -21,7 +21,7 @@ use fuser::{
 };
 
 use super::readahead::ReadAhead;
-use super::reply::{FOREVER, NEVER, absent, errno, file_attr, file_type, placeholder};
+use super::reply::{FOREVER, NEVER, ROOT, absent, errno, file_attr, file_type, placeholder};
 use crate::error::Result;
 use crate::snapshot::{Count, Directory, Ino, NAME_BYTES_MAX, Snapshot};
 
@@ -197,7 +197,10 @@ impl Filesystem for ForgeFs {
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let work = || self.snapshot.attr(Ino(ino.0));
         match self.work(Count::Getattrs, "getattr", ino, work) {
-            Ok(attr) => reply.attr(&FOREVER, &file_attr(&attr, self.owner)),
+            Ok(attr) => {
+                let ttl = if ino == INodeNo::ROOT { ROOT } else { FOREVER };
+                reply.attr(&ttl, &file_attr(&attr, self.owner));
+            }
             Err(number) => reply.error(number),
         }
     }

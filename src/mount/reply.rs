@@ -11,6 +11,11 @@ use crate::snapshot::{Attr, EntryKind, Ino};
 /// commit never changes (136 years; the kernel cuts it to what its clock can hold).
 pub(super) const FOREVER: Duration = Duration::from_secs(1 << 32);
 
+/// How long the kernel believes the root's attributes. Every walk into the mount needs them, so a
+/// mount whose daemon died answers ENOTCONN after this long whatever the kernel has cached, and
+/// never looks like a valid source (R41); a live one is asked once in this time at most.
+pub(super) const ROOT: Duration = Duration::from_secs(1);
+
 /// For entries whose attributes cannot be had: the kernel asks again at each access.
 pub(super) const NEVER: Duration = Duration::ZERO;
 
