@@ -11,6 +11,8 @@ pub enum Outcome {
     Done,
     /// Exit 1: a negative verdict, such as "not proven".
     Negative,
+    /// An exit code whose reason a child process has told already.
+    Told(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -18,6 +20,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Negative => Self::from(1),
+            Outcome::Told(code) => Self::from(code),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! System calls: the only room with `unsafe`, `rustix` and `libc`. Thin and safe: each function does
 //! one thing and says what the kernel said; rules about what may be done live above.
 
+mod child;
 mod dir_write;
 mod fault;
 mod fd;
@@ -14,6 +15,7 @@ pub mod signals;
 mod spool;
 mod write;
 
+pub use child::in_child;
 pub use fault::{Fault, fault_of};
 pub use fd::{
     DirFd, FileKind, FileStat, Identity, ListedEntry, filesystem_magic, os_name, stat_cached,
