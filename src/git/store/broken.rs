@@ -225,3 +225,60 @@ fn r12_what_git_does_to_packs_meanwhile_is_not_seen() {
     let error = stores[0].read(&nowhere, Kind::Blob).unwrap_err();
     assert_eq!(error.slug(), "object-store-gone", "{error}");
 }
+
+/// A file of size 0 is never read, so nobody would notice that its blob is another.
+#[test]
+fn r5_an_object_that_claims_to_be_empty_is_believed_only_by_its_name() {
+    let top = tempfile::tempdir().unwrap();
+    let repo = make(top.path(), "sha1");
+    let full = git_with_input(&repo, &["hash-object", "-w", "--stdin"], b"not empty\n");
+    let full = Oid::from_hex(full.trim_ascii()).unwrap();
+    let empty = git_with_input(&repo, &["hash-object", "-w", "--stdin"], b"");
+    let empty = Oid::from_hex(empty.trim_ascii()).unwrap();
+    let loose = |id: &Oid| {
+        let hex = id.to_string();
+        repo.join(".git/objects").join(&hex[..2]).join(&hex[2..])
+    };
+    std::fs::remove_file(loose(&full)).unwrap();
+    std::fs::copy(loose(&empty), loose(&full)).unwrap();
+    let store = open(&repo, &StoreOptions::default());
+    assert_eq!(store.size(&empty).unwrap(), 0);
+    assert_eq!(store.size(&full).unwrap_err().slug(), "corrupt-object");
+    assert!(store.read(&full, Kind::Blob).is_err());
+}
+
+/// Thin packs are for the wire: at rest a delta's base lies in the same pack (gitformat-pack).
+#[test]
+fn a_delta_whose_base_is_in_another_pack_is_an_error_that_names_the_base() {
+    let top = tempfile::tempdir().unwrap();
+    let repo = make(top.path(), "sha1");
+    let text = "a line that is long enough to make a delta worth while\n".repeat(200);
+    let base = git_with_input(&repo, &["hash-object", "-w", "--stdin"], text.as_bytes());
+    let base = Oid::from_hex(base.trim_ascii()).unwrap();
+    let target = Oid::from_hex(b"6793a547ca68a9b1e0b4b0d5a3e5f4c3b2a19087").unwrap();
+    // One REF_DELTA entry whose base is loose: header, base id, deflated delta.
+    let delta = [0xf0, 0x57, 0x0a, 0x90, 0x0a];
+    let mut pack = b"PACK\0\0\0\x02\0\0\0\x01".to_vec();
+    pack.push(0x70 | u8::try_from(delta.len()).unwrap());
+    pack.extend_from_slice(base.as_slice());
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut zlib, &delta).unwrap();
+    pack.extend_from_slice(&zlib.finish().unwrap());
+    pack.extend_from_slice(&[0; 20]);
+    let mut idx = b"\xfftOc\0\0\0\x02".to_vec();
+    for first in 0..=255_u8 {
+        idx.extend_from_slice(&u32::from(first >= target.as_slice()[0]).to_be_bytes());
+    }
+    idx.extend_from_slice(target.as_slice());
+    idx.extend_from_slice(&[0; 4]);
+    idx.extend_from_slice(&12_u32.to_be_bytes());
+    idx.extend_from_slice(&[0; 40]);
+    let dir = repo.join(".git/objects/pack");
+    std::fs::write(dir.join("pack-thin.pack"), pack).unwrap();
+    std::fs::write(dir.join("pack-thin.idx"), idx).unwrap();
+    let error = open(&repo, &StoreOptions::default())
+        .read(&target, Kind::Blob)
+        .unwrap_err();
+    assert_eq!(error.slug(), "corrupt-object");
+    assert!(error.to_string().contains(&base.to_string()), "{error}");
+}

@@ -8,7 +8,6 @@ use super::super::source::missing;
 use super::Store;
 use super::fault::Fault;
 use super::inflate::Scratch;
-use super::loose::Loose;
 use super::objects_dir::{ObjectsDir, Search};
 use super::pack::Pack;
 use crate::error::{Error, ErrorKind, Result};
@@ -115,19 +114,6 @@ impl Store {
         if let (None, Some(damage)) = (&fault, damage) {
             *fault = Some(damage);
         }
-    }
-
-    /// Returns the first copy of `id` that is listed; nothing of it is read.
-    pub(super) fn first_copy(&self, id: &Oid) -> Option<Copy> {
-        let mut first = None;
-        self.visit_copies(id, Search::Fast, &mut None, &mut |copy| {
-            if let Copy::Loose(dir) = copy {
-                Loose::open(dir.fd(), id)?;
-            }
-            first = Some(copy.clone());
-            Ok(true)
-        });
-        first
     }
 
     /// Looks for new packs; returns whether a search that found nothing may find something now.

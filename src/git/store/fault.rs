@@ -15,7 +15,7 @@ pub(super) enum Fault {
     Corrupt(String),
     /// The bytes cannot be had; what was being read, and what the disk said.
     Io(String, io::Error),
-    /// It is a delta whose base is in no pack and no loose file.
+    /// It is a delta whose base is not in its pack.
     MissingBase(String, Oid),
     /// It is larger than may be held in memory.
     TooLarge(u64),
@@ -44,7 +44,7 @@ impl Fault {
             }
             Self::MissingBase(what, base) => corrupt(
                 id,
-                format!("in {what} is a delta on object {base}, which is missing"),
+                format!("in {what} is a delta on object {base}, which is missing from the pack"),
             ),
             Self::TooLarge(size) => Error::new(
                 ErrorKind::Budget,

@@ -6,15 +6,13 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::{Kind, Oid};
+use super::super::Kind;
 use super::Store;
 use super::cache::Base;
-use super::copies::Copy;
 use super::delta;
 use super::entry::EntryType;
 use super::fault::Fault;
 use super::inflate::{Scratch, WHOLE_BYTES_MAX};
-use super::loose::Loose;
 use super::pack::{Entry, Extent, Pack};
 
 /// The longest chain of deltas that is followed; git itself writes at most 4,095.
@@ -42,8 +40,6 @@ pub(super) enum Root {
     Cached(Base),
     /// A whole entry.
     Packed(Step, Kind),
-    /// A loose object, which the pack should not need but thin packs do.
-    Loose(Copy, Oid),
 }
 
 /// A chain: deltas from the object that was asked for down to the last, and the root.
@@ -72,7 +68,7 @@ impl Store {
     ) -> Result<Chain, Fault> {
         let mut deltas = Vec::new();
         let mut visited = HashSet::new();
-        let (mut pack, mut offset) = (Arc::clone(pack), offset);
+        let mut offset = offset;
         loop {
             if use_cache && let Some(base) = self.cache.get((pack.ordinal, offset)) {
                 let root = Root::Cached(base);
@@ -86,7 +82,7 @@ impl Store {
             }
             let entry_type = entry.header.entry_type;
             let step = Step {
-                pack: Arc::clone(&pack),
+                pack: Arc::clone(pack),
                 offset,
                 entry,
                 is_kept,
@@ -105,21 +101,16 @@ impl Store {
                 }
                 EntryType::RefDelta(base) => {
                     // Offsets only go back, so every cycle passes a delta by id twice.
-                    if !visited.insert((pack.ordinal, offset)) {
+                    if !visited.insert(offset) {
                         return Err(pack.damage(offset, "is a delta that depends on itself"));
                     }
-                    let at = (Arc::clone(&pack), offset);
                     deltas.push(step);
-                    match self.find_base(&pack, &base) {
-                        Some(Copy::Packed(base_pack, base_offset)) => {
-                            (pack, offset) = (base_pack, base_offset);
-                        }
-                        Some(loose) => {
-                            let root = Root::Loose(loose, base);
-                            return Ok(Chain { deltas, root });
-                        }
-                        None => return Err(Fault::MissingBase(at.0.name(), base)),
-                    }
+                    // The base must be in the same pack, as git has it: only a thin pack in
+                    // transit has its bases elsewhere, and none is legal at rest.
+                    let Ok(Some(base_offset)) = pack.find(&base) else {
+                        return Err(Fault::MissingBase(pack.name(), base));
+                    };
+                    offset = base_offset;
                 }
             }
             if deltas.len() > CHAIN_MAX {
@@ -164,10 +155,6 @@ impl Store {
                 self.cache
                     .put((step.pack.ordinal, step.offset), kind, &content);
                 (kind, content)
-            }
-            Root::Loose(copy, id) => {
-                let (kind, content) = self.read_base(&copy, &id)?;
-                (kind, Arc::new(content))
             }
         };
         let mut deltas = chain.deltas.into_iter().rev().peekable();
@@ -246,26 +233,6 @@ impl Store {
             .ok()
             .filter(|_| size <= self.options.object_bytes_max)
             .ok_or(Fault::TooLarge(size))
-    }
-
-    /// Finds the base of a delta by id: in the same pack, or wherever the store has it.
-    fn find_base(&self, pack: &Arc<Pack>, base: &Oid) -> Option<Copy> {
-        if let Ok(Some(offset)) = pack.find(base) {
-            return Some(Copy::Packed(Arc::clone(pack), offset));
-        }
-        self.first_copy(base)
-    }
-
-    /// Reads and verifies a loose object that serves as a base.
-    fn read_base(&self, copy: &Copy, id: &Oid) -> Result<(Kind, Vec<u8>), Fault> {
-        let Copy::Loose(dir) = copy else {
-            return Err(Fault::Absent);
-        };
-        let (kind, content) = self.scratches.with(|scratch| {
-            Loose::open(dir.fd(), id)?.read(scratch, self.options.object_bytes_max)
-        })?;
-        self.verify(copy, id, kind, &content)?;
-        Ok((kind, content))
     }
 }
 

@@ -120,16 +120,6 @@ impl Store {
                 })?;
                 (kind, base)
             }
-            Root::Loose(copy, id) => {
-                let mut kind = Kind::Blob;
-                let size = self.copy_size(&copy, &id, scratch)?;
-                let base = self.spool(size, &mut work, &mut |sink| {
-                    kind = self.stream_copy(&copy, &id, scratch, sink.out)?.0;
-                    sink.len = size;
-                    Ok(())
-                })?;
-                (kind, base)
-            }
             Root::Cached((kind, bytes)) => (kind, Spooled::Memory(bytes.to_vec())),
         };
         let mut deltas = chain.deltas;
