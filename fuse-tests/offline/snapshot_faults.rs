@@ -102,6 +102,14 @@ fn a_size_that_lies_is_an_error_at_the_first_read() {
 }
 
 #[test]
+fn r5_a_header_that_calls_a_blob_empty_is_an_error_since_nobody_would_read_it() {
+    let (objects, snapshot) = open(&dir([("f", file("hello")), ("e", file(""))]));
+    objects.lies.lock().unwrap().insert(blob_id(b"hello"), 0);
+    assert_eq!(lookup(&snapshot, "f").unwrap_err().slug(), "size-differs");
+    assert_eq!(lookup(&snapshot, "e").unwrap().unwrap().size, 0);
+}
+
+#[test]
 fn r46_blobs_bigger_than_the_cache_are_spooled_once_and_read_at_any_offset() {
     let spool = tempfile::tempdir().unwrap();
     let options = SnapshotOptions {

@@ -224,8 +224,11 @@ impl Snapshot {
             size => return Ok(u64::from(size)),
         }
         let id = self.id_of(directory, index)?;
-        let size = self.objects.size(&id);
-        let size = size.map_err(|error| self.failed(directory, index, error))?;
+        let size = self
+            .objects
+            .size(&id)
+            .and_then(|size| self.check_empty(&id, size))
+            .map_err(|error| self.failed(directory, index, error))?;
         match u32::try_from(size) {
             Ok(short) if short < LARGE => directory.learn(index, short),
             _ => {
@@ -234,6 +237,20 @@ impl Snapshot {
             }
         }
         Ok(size)
+    }
+
+    /// The kernel never reads a file of size 0, so that the lie of a header would not be found: only
+    /// the empty blob is empty.
+    fn check_empty(&self, id: &Oid, size: u64) -> Result<u64> {
+        if size > 0 || *id == Oid::empty_blob(self.objects.hash_kind()) {
+            return Ok(size);
+        }
+        Err(Error::new(
+            ErrorKind::Corrupt,
+            "size-differs",
+            format!("the header of object {id} says that it is empty, but it is not"),
+        )
+        .about(id))
     }
 
     /// Returns the entries of a directory; a submodule has none (R25).
