@@ -124,7 +124,7 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
     let repository = Repository::open(&args.repo)?;
     let objects = repository.store(&StoreOptions::default())?;
     let commit = load_commit(&objects, &commit_id)?;
-    let target = Target::check(&args.dir, &repository)?;
+    let target = Target::check(&args.dir, Some(&repository))?;
     let limits = Limits {
         entries_max: args.max_entries,
         ..Limits::default()

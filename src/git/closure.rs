@@ -40,6 +40,21 @@ pub struct Closure {
     /// What the base's tree spells.
     pub totals: TreeTotals,
     base_trees: HashMap<Oid, Vec<u8>>,
+    /// Sizes that were asked for already; asking costs more than looking here.
+    sizes: HashMap<Oid, u64>,
+}
+
+/// One object of a pack that is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackItem {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its id.
+    pub id: Oid,
+    /// Where it lies in the source, see [`ObjectSource::place`].
+    pub place: Option<u64>,
+    /// Bytes of its content, by its header.
+    pub size: u64,
 }
 
 /// What a tree spells when every path is written out.
@@ -113,6 +128,7 @@ impl Closure {
             truncated: commits.truncated,
             totals: TreeTotals::default(),
             base_trees: HashMap::new(),
+            sizes: HashMap::new(),
         };
         let mut seen = HashSet::new();
         for (at, root) in commits.roots.iter().enumerate() {
@@ -162,7 +178,8 @@ impl Closure {
     }
 
     /// Counts what the base's tree spells, each distinct tree once.
-    fn count(&self, objects: &dyn ObjectSource, budget: &mut Budget) -> Result<TreeTotals> {
+    fn count(&mut self, objects: &dyn ObjectSource, budget: &mut Budget) -> Result<TreeTotals> {
+        let mut sizes = HashMap::with_capacity(self.blobs.len());
         let mut known: HashMap<Oid, TreeTotals> = HashMap::new();
         let mut stack = vec![(self.base.tree_id, false)];
         let mut depth = 0_u32;
@@ -193,7 +210,14 @@ impl Closure {
                     }
                     EntryKind::Submodule => totals.files = totals.files.saturating_add(1),
                     EntryKind::File { .. } | EntryKind::Symlink if children_known => {
-                        let bytes = objects.size(&entry.id)?;
+                        let bytes = match sizes.get(&entry.id) {
+                            Some(bytes) => *bytes,
+                            None => {
+                                let bytes = objects.size(&entry.id)?;
+                                sizes.insert(entry.id, bytes);
+                                bytes
+                            }
+                        };
                         totals.add(TreeTotals {
                             files: 1,
                             directories: 0,
@@ -208,6 +232,7 @@ impl Closure {
                 known.insert(tree_id, totals);
             }
         }
+        self.sizes = sizes;
         let totals = known.get(&self.base.tree_id).copied().unwrap_or_default();
         let root = Path::new("");
         budget.spend_entries(totals.files.saturating_add(totals.directories), root)?;
@@ -245,8 +270,8 @@ impl Closure {
                 }
                 let size = match kind {
                     EntryKind::Submodule => 0,
-                    _ => objects
-                        .size(&entry.id)
+                    _ => self
+                        .size(objects, &entry.id)
                         .map_err(|e| e.at(Path::new(os_name(&below))))?,
                 };
                 layout.files.push(LayoutFile {
@@ -264,22 +289,43 @@ impl Closure {
     /// Returns all objects in the order a pack holds them: commits, trees, blobs, each kind in the
     /// order it lies in the source, so that reading is one sweep and every delta's base that comes
     /// first there comes first here.
-    #[must_use]
-    pub fn pack_order(&self, objects: &dyn ObjectSource) -> Vec<(Kind, Oid)> {
+    ///
+    /// # Errors
+    /// `missing-object`, `corrupt-object` where the size of one cannot be told.
+    pub fn pack_order(&self, objects: &dyn ObjectSource) -> Result<Vec<PackItem>> {
         let mut order = Vec::with_capacity(self.object_count());
         for (kind, ids) in [
             (Kind::Commit, &self.commits),
             (Kind::Tree, &self.trees),
             (Kind::Blob, &self.blobs),
         ] {
-            let mut placed: Vec<(u64, Oid)> = ids
-                .iter()
-                .map(|id| (objects.place(id).unwrap_or(u64::MAX), *id))
-                .collect();
-            placed.sort_unstable();
-            order.extend(placed.into_iter().map(|(_, id)| (kind, id)));
+            let start = order.len();
+            for id in ids {
+                let place = objects.place(id);
+                let size = self.size(objects, id)?;
+                order.push(PackItem {
+                    kind,
+                    id: *id,
+                    place,
+                    size,
+                });
+            }
+            if let Some(placed) = order.get_mut(start..) {
+                placed.sort_unstable_by_key(|item| (item.place.unwrap_or(u64::MAX), item.id));
+            }
         }
-        order
+        Ok(order)
+    }
+
+    fn size(&self, objects: &dyn ObjectSource, id: &Oid) -> Result<u64> {
+        match self
+            .sizes
+            .get(id)
+            .or(self.base_trees.get(id).map(|t| t.len() as u64).as_ref())
+        {
+            Some(size) => Ok(*size),
+            None => objects.size(id),
+        }
     }
 
     /// Returns the number of objects.

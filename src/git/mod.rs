@@ -11,6 +11,7 @@ mod format;
 mod hash;
 mod index;
 mod oid;
+mod pack_index;
 mod pack_write;
 mod packed_refs;
 #[doc(hidden)]
@@ -25,7 +26,7 @@ mod strict_oracle;
 mod tree;
 mod url;
 
-pub use closure::{Closure, History, Layout, LayoutDirectory, LayoutFile, TreeTotals};
+pub use closure::{Closure, History, Layout, LayoutDirectory, LayoutFile, PackItem, TreeTotals};
 pub use commit::{Commit, load_commit};
 pub use config::{ConfigSection, RawConfig, config_bytes};
 pub use facts::{Names, RepositoryFacts};
@@ -36,7 +37,11 @@ pub use gix::object::Kind;
 pub use hash::{ObjectHasher, hash_object, sha256_hex};
 pub use index::index_bytes;
 pub use oid::{empty_tree_id, parse_full_id};
-pub use pack_write::{PackProgress, PackRecord, PackVisitor, WHOLE_BYTES_MAX, write_pack};
+pub use pack_index::index_pack;
+pub use pack_write::{
+    PackIndexes, PackProgress, PackRecord, PackVisitor, WHOLE_BYTES_MAX, publish_pack, write_pack,
+    write_pack_to,
+};
 pub use refs::{check_branch_name, head_bytes, id_line, parse_shallow, shallow_bytes};
 pub use repo::Repository;
 pub use source::{Header, MemorySource, ObjectSource, RawBase, RawEntry};

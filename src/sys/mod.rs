@@ -25,5 +25,6 @@ pub use limits::descriptors_max;
 pub use memory::give_freed_memory_back;
 pub use spool::SpoolFile;
 pub use write::{
-    FreeSpace, WrittenStat, clear_umask, copy_file, finish_file, make_and_open_dir, set_file_mode,
+    FreeSpace, WrittenStat, clear_umask, copy_file, finish_file, make_and_open_dir, memory_file,
+    set_file_mode,
 };

@@ -218,6 +218,15 @@ pub fn finish_file(file: &File, mtime_s: i64) -> io::Result<WrittenStat> {
     written(file, c"", AtFlags::EMPTY_PATH)
 }
 
+/// Makes a file that lives in memory alone and goes with its last descriptor.
+///
+/// # Errors
+/// What `memfd_create` says.
+pub fn memory_file(name: &str) -> io::Result<File> {
+    let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
+    Ok(File::from(fd))
+}
+
 /// Copies all of `from` to the empty file `to`, by sharing blocks where the file system can.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ mod cache;
 mod overlay;
 mod profile;
 mod seed;
+mod seed_pack;
 mod selfcheck;
 mod target;
 
@@ -22,6 +23,10 @@ pub use cache::{ListedLayer, SeedCache};
 pub use overlay::{Features, OverlayRecord, OverlaySeed, seed_overlay};
 pub use profile::{OriginPolicy, OriginRecord, Profile};
 pub use seed::seed;
+pub use seed_pack::{
+    PackTarget, SeedPackRecord, Unpacked, open_seed_pack, read_stream, seed_from_pack,
+    write_seed_pack,
+};
 pub use target::Target;
 
 /// What stands in the workspace beside `.git`.

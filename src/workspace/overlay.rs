@@ -117,7 +117,8 @@ pub fn seed_overlay(
         .doing(doing)?;
     let mut shallow: Vec<_> = parse_shallow(&shallow).into_iter().collect();
     shallow.sort_unstable();
-    let files = small_files(request, &origin, &shallow)?;
+    let hash_kind = request.objects.hash_kind();
+    let files = small_files(hash_kind, &request.head(), &origin, &shallow, true)?;
     for (name, content) in &files {
         write_new(&git_dir, name, content)?;
         fault::point("small-files-in-part")?;
@@ -175,7 +176,7 @@ fn build_layer(
     progress.enter(SeedPhase::Packing);
     let pack = write_pack(
         request.objects,
-        &plan.closure.pack_order(request.objects),
+        &plan.closure.pack_order(request.objects)?,
         &pack_dir,
         request.threads,
         None,

@@ -42,8 +42,8 @@ pub struct OriginRecord {
 /// The remote of a new workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    urls: Vec<String>,
-    push_urls: Vec<String>,
+    pub(super) urls: Vec<String>,
+    pub(super) push_urls: Vec<String>,
     pub(super) record: OriginRecord,
 }
 

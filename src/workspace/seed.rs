@@ -13,7 +13,7 @@ use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::fault;
 use crate::git::{
-    Closure, History, Layout, Oid, PackRecord, PackVisitor, RawConfig, check_branch_name,
+    Closure, HashKind, History, Layout, Oid, PackRecord, PackVisitor, RawConfig, check_branch_name,
     config_bytes, head_bytes, id_line, index_bytes, parse_shallow, shallow_bytes, write_pack,
 };
 use crate::materialise::{WorkTree, check_layout};
@@ -51,7 +51,7 @@ pub fn seed(
 pub(super) struct Plan {
     pub(super) closure: Closure,
     pub(super) layout: Layout,
-    origin: Origin,
+    pub(super) origin: Origin,
     pub(super) notes: Vec<String>,
     pub(super) mtime_s: i64,
 }
@@ -167,6 +167,16 @@ impl Plan {
     }
 }
 
+impl SeedRequest<'_> {
+    /// Returns what HEAD is to be.
+    pub(super) fn head(&self) -> Branch<'_> {
+        Branch {
+            name: self.branch,
+            commit_id: &self.commit.id,
+        }
+    }
+}
+
 /// Returns a history as it is asked for on the command line.
 pub(super) fn history_word(history: History) -> String {
     match history {
@@ -195,7 +205,7 @@ fn build(
     progress.enter(SeedPhase::Packing);
     let pack = write_pack(
         request.objects,
-        &plan.closure.pack_order(request.objects),
+        &plan.closure.pack_order(request.objects)?,
         &pack_dir,
         request.threads,
         tree.as_ref().map(|tree| tree as &dyn PackVisitor),
@@ -211,15 +221,16 @@ fn build(
     let index = index_bytes(&plan.layout, request.objects.hash_kind(), |number| {
         stats.get(number).copied().unwrap_or_default()
     })?;
-    let mut files = small_files(request, &plan.origin, &plan.closure.shallow)?;
+    let mut files = write_small_files(
+        &git_dir,
+        request.objects.hash_kind(),
+        &request.head(),
+        &plan.origin,
+        &plan.closure.shallow,
+    )?;
+    let file = write_new(&git_dir, b"index", &index)?;
+    settle_index(&file, plan.mtime_s)?;
     files.push((b"index".to_vec(), index));
-    for (name, content) in &files {
-        let file = write_new(&git_dir, name, content)?;
-        if name == b"index" {
-            settle_index(&file, plan.mtime_s)?;
-        }
-        fault::point("small-files-in-part")?;
-    }
     let expected = Expected {
         files: &files,
         index_only_named: false,
@@ -250,25 +261,53 @@ pub(super) fn make_git_dir(root: &DirFd, is_overlay: bool) -> Result<DirFd> {
     Ok(git_dir)
 }
 
-/// Returns the small files of `.git` with their content; all of it is decided by the profile.
+/// What HEAD is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Branch<'a> {
+    /// The branch; `None` detaches.
+    pub(super) name: Option<&'a str>,
+    /// The commit.
+    pub(super) commit_id: &'a Oid,
+}
+
+/// The small files of `.git` with their content.
+pub(super) type SmallFiles = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Returns the small files of `.git`; all of it is decided by the profile.
 pub(super) fn small_files(
-    request: &SeedRequest<'_>,
+    hash_kind: HashKind,
+    branch: &Branch<'_>,
     origin: &Origin,
     shallow: &[Oid],
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let commit_id: &Oid = &request.commit.id;
-    let is_overlay = request.work_tree == WorkTreeKind::Overlay;
-    let sections = config_sections(request.objects.hash_kind(), origin, is_overlay);
+    is_overlay: bool,
+) -> Result<SmallFiles> {
+    let sections = config_sections(hash_kind, origin, is_overlay);
     let mut files = vec![
         (b"config".to_vec(), config_bytes(&sections)?),
-        (b"HEAD".to_vec(), head_bytes(request.branch, commit_id)),
+        (b"HEAD".to_vec(), head_bytes(branch.name, branch.commit_id)),
     ];
     if !shallow.is_empty() {
         files.push((b"shallow".to_vec(), shallow_bytes(shallow)));
     }
-    if let Some(branch) = request.branch {
-        let name = format!("refs/heads/{branch}").into_bytes();
-        files.push((name, id_line(commit_id)));
+    if let Some(name) = branch.name {
+        let name = format!("refs/heads/{name}").into_bytes();
+        files.push((name, id_line(branch.commit_id)));
+    }
+    Ok(files)
+}
+
+/// Writes the small files of a repository with its own objects, and returns them.
+pub(super) fn write_small_files(
+    git_dir: &DirFd,
+    hash_kind: HashKind,
+    branch: &Branch<'_>,
+    origin: &Origin,
+    shallow: &[Oid],
+) -> Result<SmallFiles> {
+    let files = small_files(hash_kind, branch, origin, shallow, false)?;
+    for (name, content) in &files {
+        write_new(git_dir, name, content)?;
+        fault::point("small-files-in-part")?;
     }
     Ok(files)
 }

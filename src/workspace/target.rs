@@ -44,7 +44,7 @@ impl Target {
     /// # Errors
     /// `target-is-a-link`, `target-in-repository` (unsafe); `target-exists`, `target-not-empty`
     /// (conflict); `target-parent-missing` (usage).
-    pub fn check(path: &Path, repository: &Repository) -> Result<Self> {
+    pub fn check(path: &Path, repository: Option<&Repository>) -> Result<Self> {
         let given = path;
         // Without a slash at the end, which would make the kernel follow a link.
         let mut path: PathBuf = path.components().collect();
@@ -72,7 +72,9 @@ impl Target {
             .real_path()
             .doing(|| format!("cannot resolve {}", parent_path.display()))?
             .join(os_name(&name));
-        refuse_inside(&shown, repository)?;
+        if let Some(repository) = repository {
+            refuse_inside(&shown, repository)?;
+        }
         let place = match parent.stat(&name) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Place::Missing(parent, name),
             Err(e) => return Err(Error::io(format!("cannot stat {}", given.display()), e)),

@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::super::{Closure, History, ObjectSource, Oid, Repository, StoreOptions, load_commit};
+use super::super::{
+    Closure, History, ObjectSource, Oid, Repository, StoreOptions, index_pack, load_commit,
+};
 use super::{PackProgress, write_pack};
 use crate::budget::{Budget, Limits};
 use crate::error::Result;
@@ -50,11 +52,18 @@ fn packed(from: &Path, tip: &Oid, history: History, into: &Path) -> Result<(u32,
     let commit = load_commit(&objects, tip)?;
     let mut budget = Budget::new(Limits::default());
     let closure = Closure::walk(&objects, &commit, history, &HashSet::new(), &mut budget)?;
-    let order = closure.pack_order(&objects);
+    let order = closure.pack_order(&objects)?;
     git(into, &["init", "-q", "--bare"]);
     let held = DirFd::open(&into.join("objects/pack")).unwrap();
     let progress = PackProgress::default();
     let record = write_pack(&objects, &order, &held, 2, None, &progress)?;
+    // What the indexer finds in the pack must be what was known while it was written.
+    let packs = into.join("objects/pack");
+    let file = std::fs::File::open(packs.join(record.file_name("pack"))).unwrap();
+    let (name, indexes) = index_pack(&file, record.bytes, objects.hash_kind()).unwrap();
+    assert_eq!(name, record.name);
+    assert!(indexes.idx == std::fs::read(packs.join(record.file_name("idx"))).unwrap());
+    assert!(indexes.rev == std::fs::read(packs.join(record.file_name("rev"))).unwrap());
     Ok((record.objects, closure.shallow))
 }
 

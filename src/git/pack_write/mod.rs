@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::output::{EntryHead, PackOutput};
 use self::prepare::{Batch, Prepared, Preparer};
-use super::{Kind, ObjectSource, Oid};
+use super::{ObjectSource, Oid, PackItem};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::fault;
-use crate::sys::DirFd;
+use crate::sys::{DirFd, set_file_mode};
 
-pub use self::output::PackRecord;
+pub use self::output::{PackIndexes, PackRecord};
+pub(super) use self::output::{Written, indexes_of};
 
 /// Objects up to this size are held in memory while they are packed; larger ones are streamed, and
 /// visitors are not shown them, bytes.
@@ -51,6 +52,9 @@ pub struct PackProgress {
     pub bytes: AtomicU64,
 }
 
+/// The pack while it is being written: a name that git calls garbage.
+const PACK_TEMP: &[u8] = b"tmp_pack_forgefs";
+
 /// Writes a pack of `order` (each id once, see `Closure::pack_order`) with its indexes into `dir`.
 ///
 /// # Errors
@@ -58,12 +62,54 @@ pub struct PackProgress {
 /// were begun stay in `dir`: the caller throws the directory away.
 pub fn write_pack(
     objects: &dyn ObjectSource,
-    order: &[(Kind, Oid)],
+    order: &[PackItem],
     dir: &DirFd,
     threads: usize,
     visitor: Option<&dyn PackVisitor>,
     progress: &PackProgress,
 ) -> Result<PackRecord> {
+    let doing = || String::from("cannot make the pack");
+    let file = dir.create_beneath(PACK_TEMP, 0o644).doing(doing)?;
+    let kept = file.try_clone().doing(doing)?;
+    let (record, indexes) = write_pack_to(objects, order, file, threads, visitor, progress)?;
+    set_file_mode(&kept, 0o444).doing(doing)?;
+    publish_pack(dir, PACK_TEMP, &record, &indexes)?;
+    Ok(record)
+}
+
+/// Writes the indexes of a pack into `dir`, then gives the pack, `temporary` until now, its name.
+///
+/// # Errors
+/// Errors of writing.
+pub fn publish_pack(
+    dir: &DirFd,
+    temporary: &[u8],
+    record: &PackRecord,
+    indexes: &PackIndexes,
+) -> Result<()> {
+    for (suffix, bytes) in [("rev", &indexes.rev), ("idx", &indexes.idx)] {
+        let name = record.file_name(suffix);
+        let doing = || format!("cannot write {name}");
+        dir.create_beneath(name.as_bytes(), 0o444)
+            .and_then(|mut file| file.write_all(bytes))
+            .doing(doing)?;
+    }
+    dir.rename_new(temporary, dir, record.file_name("pack").as_bytes())
+        .doing(|| String::from("cannot name the pack"))
+}
+
+/// Writes a pack as [`write_pack`] does, into the empty `file`, and returns its indexes as bytes.
+///
+/// # Errors
+/// As [`write_pack`].
+pub fn write_pack_to(
+    objects: &dyn ObjectSource,
+    order: &[PackItem],
+    file: std::fs::File,
+    threads: usize,
+    visitor: Option<&dyn PackVisitor>,
+    progress: &PackProgress,
+) -> Result<(PackRecord, PackIndexes)> {
     let count = u32::try_from(order.len()).map_err(|_| {
         Error::new(
             ErrorKind::Budget,
@@ -71,7 +117,7 @@ pub fn write_pack(
             "more objects than one pack can hold",
         )
     })?;
-    let mut output = PackOutput::create(dir, objects.hash_kind(), count)?;
+    let mut output = PackOutput::create(file, objects.hash_kind(), count)?;
     let preparer = Preparer::new(objects, order, visitor);
     let threads = threads.max(1);
     let claims = Mutex::new(Claims::default());
@@ -89,10 +135,9 @@ pub fn write_pack(
                 // A permit comes before a claim, so that the first batch not yet written always
                 // belongs to somebody who can finish it.
                 while permitted.recv().is_ok() {
-                    let (number, batch) = match claim(claims, objects, order) {
-                        Ok(Some((number, range))) => (number, preparer.batch(range, &mut scratch)),
-                        Ok(None) => break,
-                        Err((number, error)) => (number, Err(error)),
+                    let (number, batch) = match claim(claims, order) {
+                        Some((number, range)) => (number, preparer.batch(range, &mut scratch)),
+                        None => break,
                     };
                     if done.send((number, batch)).is_err() {
                         break;
@@ -132,10 +177,8 @@ struct Claims {
     batches: u64,
 }
 
-type Claimed = std::result::Result<Option<(u64, std::ops::Range<usize>)>, (u64, Error)>;
-
 /// Gives out the next run of objects, bounded in number and in bytes.
-fn claim(claims: &Mutex<Claims>, objects: &dyn ObjectSource, order: &[(Kind, Oid)]) -> Claimed {
+fn claim(claims: &Mutex<Claims>, order: &[PackItem]) -> Option<(u64, std::ops::Range<usize>)> {
     let mut claims = claims
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -143,19 +186,13 @@ fn claim(claims: &Mutex<Claims>, objects: &dyn ObjectSource, order: &[(Kind, Oid
     let number = claims.batches;
     let rest = order.get(start..).unwrap_or_default();
     if rest.is_empty() {
-        return Ok(None);
+        return None;
     }
     claims.batches += 1;
     let mut bytes = 0_u64;
     let mut count = 0;
-    for (_, id) in rest.iter().take(BATCH_OBJECTS_MAX) {
-        let size = match objects.size(id) {
-            Ok(size) => size,
-            Err(error) => {
-                claims.next = order.len();
-                return Err((number, error));
-            }
-        };
+    for item in rest.iter().take(BATCH_OBJECTS_MAX) {
+        let size = item.size;
         count += 1;
         bytes = bytes.saturating_add(size.min(WHOLE_BYTES_MAX));
         if bytes > BATCH_BYTES_MAX {
@@ -163,27 +200,27 @@ fn claim(claims: &Mutex<Claims>, objects: &dyn ObjectSource, order: &[(Kind, Oid
         }
     }
     claims.next = start + count;
-    Ok(Some((number, start..start + count)))
+    Some((number, start..start + count))
 }
 
 fn write_batch(
     objects: &dyn ObjectSource,
-    order: &[(Kind, Oid)],
-    output: &mut PackOutput<'_>,
+    order: &[PackItem],
+    output: &mut PackOutput,
     batch: &Batch,
     progress: &PackProgress,
 ) -> Result<()> {
     let start = batch.range.start;
     for (at, prepared) in batch.entries.iter().enumerate() {
-        let Some((kind, id)) = order.get(start + at) else {
+        let Some(item) = order.get(start + at) else {
             continue;
         };
         match prepared {
             Prepared::Stream { head, size, stream } => {
                 let stream = batch.bytes.get(stream.clone()).unwrap_or_default();
-                output.entry(id, *head, *size, stream)?;
+                output.entry(&item.id, *head, *size, stream)?;
             }
-            Prepared::Large { size } => write_large(objects, output, *kind, id, *size)?,
+            Prepared::Large => write_large(objects, output, item)?,
         }
     }
     let count = batch.entries.len() as u64;
@@ -195,14 +232,9 @@ fn write_batch(
 }
 
 /// Streams an object that is too large to hold; it is compressed anew and a little.
-fn write_large(
-    objects: &dyn ObjectSource,
-    output: &mut PackOutput<'_>,
-    kind: Kind,
-    id: &Oid,
-    size: u64,
-) -> Result<()> {
-    let mut entry = output.begin(id, EntryHead::Whole(kind), size)?;
+fn write_large(objects: &dyn ObjectSource, output: &mut PackOutput, item: &PackItem) -> Result<()> {
+    let PackItem { kind, id, size, .. } = *item;
+    let mut entry = output.begin(&id, EntryHead::Whole(kind), size)?;
     let mut failed = None;
     let sink = PutSink {
         put: |bytes: &[u8]| {
@@ -213,7 +245,7 @@ fn write_large(
         },
     };
     let mut encoder = flate2::write::ZlibEncoder::new(sink, flate2::Compression::new(1));
-    let read = objects.read_to(id, kind, &mut encoder).and_then(|read| {
+    let read = objects.read_to(&id, kind, &mut encoder).and_then(|read| {
         encoder
             .finish()
             .doing(|| String::from("cannot write the pack"))?;
@@ -224,7 +256,7 @@ fn write_large(
     }
     if read? != size {
         return Err(super::source::corrupt(
-            id,
+            &id,
             "is not as long as its header says",
         ));
     }
@@ -250,7 +282,7 @@ impl<F: FnMut(&[u8]) -> std::io::Result<()>> Write for PutSink<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{HashKind, MemorySource};
+    use super::super::{HashKind, Kind, MemorySource};
     use super::*;
     use std::path::Path;
 
@@ -277,12 +309,22 @@ mod tests {
         }
     }
 
-    fn many(hash_kind: HashKind) -> (MemorySource, Vec<(Kind, Oid)>) {
+    fn item(kind: Kind, id: Oid, size: usize) -> PackItem {
+        PackItem {
+            kind,
+            id,
+            place: None,
+            size: size as u64,
+        }
+    }
+
+    fn many(hash_kind: HashKind) -> (MemorySource, Vec<PackItem>) {
         let mut objects = MemorySource::new(hash_kind);
         let mut order = Vec::new();
         let mut add = |kind, content: Vec<u8>| {
+            let size = content.len();
             let id = objects.insert(kind, content).unwrap();
-            order.push((kind, id));
+            order.push(item(kind, id, size));
         };
         add(Kind::Blob, Vec::new());
         for n in 0_u32..1500 {
@@ -352,7 +394,7 @@ mod tests {
     fn r85_a_missing_object_ends_the_packing_with_its_name() {
         let (objects, mut order) = many(HashKind::Sha1);
         let absent = Oid::empty_tree(HashKind::Sha1);
-        order.insert(700, (Kind::Tree, absent));
+        order.insert(700, item(Kind::Tree, absent, 0));
         let dir = tempfile::tempdir().unwrap();
         let held = DirFd::open(dir.path()).unwrap();
         let progress = PackProgress::default();

@@ -1,5 +1,5 @@
-//! The three files of a pack, as git's `gitformat-pack(5)` lays them out: the pack, its index
-//! version 2 and its reverse index. All that the two indexes hold is known while the pack is
+//! A pack and its indexes, as git's `gitformat-pack(5)` lays them out: index version 2,
+//! reverse index version 1. All that the two indexes hold is known while the pack is
 //! written, so nothing is read back.
 
 use std::fs::File;
@@ -7,13 +7,9 @@ use std::io::Write;
 
 use super::super::{HashKind, Kind, Oid};
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::sys::{DirFd, set_file_mode};
 
 /// Bytes gathered before they are written out.
 const BUFFER_BYTES: usize = 1 << 20;
-
-/// The pack while it is being written.
-const PACK_TEMP: &[u8] = b"tmp_pack_forgefs";
 
 /// What an entry begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +22,17 @@ pub(super) enum EntryHead {
 
 /// What was written of one entry; the indexes are made from these.
 #[derive(Debug, Clone, Copy)]
-struct Written {
-    id: Oid,
-    offset: u64,
-    crc32: u32,
+pub(in crate::git) struct Written {
+    /// The object.
+    pub(in crate::git) id: Oid,
+    /// Where its entry begins.
+    pub(in crate::git) offset: u64,
+    /// CRC-32 of the entry, header and stream.
+    pub(in crate::git) crc32: u32,
 }
 
-/// A pack that is being written into a directory.
-pub(super) struct PackOutput<'a> {
-    dir: &'a DirFd,
+/// A pack that is being written into a file.
+pub(super) struct PackOutput {
     file: File,
     buffer: Vec<u8>,
     hash_kind: HashKind,
@@ -65,14 +63,10 @@ impl PackRecord {
     }
 }
 
-impl<'a> PackOutput<'a> {
-    /// Starts a pack of `count` objects in `dir`, under a temporary name that git calls garbage.
-    pub(super) fn create(dir: &'a DirFd, hash_kind: HashKind, count: u32) -> Result<Self> {
-        let file = dir
-            .create_beneath(PACK_TEMP, 0o644)
-            .doing(|| String::from("cannot make the pack"))?;
+impl PackOutput {
+    /// Starts a pack of `count` objects in the empty `file`.
+    pub(super) fn create(file: File, hash_kind: HashKind, count: u32) -> Result<Self> {
         let mut output = Self {
-            dir,
             file,
             buffer: Vec::with_capacity(BUFFER_BYTES + (BUFFER_BYTES >> 2)),
             hash_kind,
@@ -102,12 +96,7 @@ impl<'a> PackOutput<'a> {
     }
 
     /// Starts an entry whose stream comes in pieces.
-    pub(super) fn begin(
-        &mut self,
-        id: &Oid,
-        head: EntryHead,
-        size: u64,
-    ) -> Result<OpenEntry<'_, 'a>> {
+    pub(super) fn begin(&mut self, id: &Oid, head: EntryHead, size: u64) -> Result<OpenEntry<'_>> {
         let offset = self.at;
         let bytes = self.head_bytes(head, size, offset)?;
         let mut entry = OpenEntry {
@@ -171,8 +160,8 @@ impl<'a> PackOutput<'a> {
         written.doing(|| String::from("cannot write the pack"))
     }
 
-    /// Writes the trailer, the index and the reverse index, and gives the files their names.
-    pub(super) fn finish(mut self) -> Result<PackRecord> {
+    /// Writes the trailer and returns the pack's record with the bytes of its two indexes.
+    pub(super) fn finish(mut self) -> Result<(PackRecord, PackIndexes)> {
         self.flush()?;
         let name = sum(self.hasher)?;
         self.file
@@ -185,39 +174,46 @@ impl<'a> PackOutput<'a> {
             bytes: self.at + name.as_slice().len() as u64,
             sha256: sum(self.sha256)?.to_string(),
         };
-        let mut by_id: Vec<u32> = (0..record.objects).collect();
-        let entries = &self.entries;
-        let of = |number: u32| usize::try_from(number).ok().and_then(|n| entries.get(n));
-        by_id.sort_unstable_by_key(|number| of(*number).map(|entry| entry.id));
-        let in_order: Vec<Written> = by_id.iter().filter_map(|n| of(*n)).copied().collect();
-        let idx = idx_bytes(&in_order, &name, self.hash_kind)?;
-        let rev = rev_bytes(&by_id, &name, self.hash_kind)?;
-        set_file_mode(&self.file, 0o444).doing(|| String::from("cannot protect the pack"))?;
-        for (suffix, bytes) in [("rev", rev), ("idx", idx)] {
-            let file_name = record.file_name(suffix);
-            let doing = || format!("cannot write {file_name}");
-            let mut file = self
-                .dir
-                .create_beneath(file_name.as_bytes(), 0o444)
-                .doing(doing)?;
-            file.write_all(&bytes).doing(doing)?;
-        }
-        self.dir
-            .rename_new(PACK_TEMP, self.dir, record.file_name("pack").as_bytes())
-            .doing(|| String::from("cannot name the pack"))?;
-        Ok(record)
+        let indexes = indexes_of(&self.entries, &name, self.hash_kind)?;
+        Ok((record, indexes))
     }
 }
 
+/// The files beside a pack.
+#[derive(Debug)]
+pub struct PackIndexes {
+    /// The index, version 2.
+    pub idx: Vec<u8>,
+    /// The reverse index, version 1.
+    pub rev: Vec<u8>,
+}
+
+/// Returns the indexes of the pack `name` whose entries, in their order, are `entries`.
+pub(in crate::git) fn indexes_of(
+    entries: &[Written],
+    name: &Oid,
+    hash_kind: HashKind,
+) -> Result<PackIndexes> {
+    let count = u32::try_from(entries.len()).map_err(|_| internal("too many objects"))?;
+    let of = |number: u32| usize::try_from(number).ok().and_then(|n| entries.get(n));
+    let mut by_id: Vec<u32> = (0..count).collect();
+    by_id.sort_unstable_by_key(|number| of(*number).map(|entry| entry.id));
+    let in_order: Vec<Written> = by_id.iter().filter_map(|n| of(*n)).copied().collect();
+    Ok(PackIndexes {
+        idx: idx_bytes(&in_order, name, hash_kind)?,
+        rev: rev_bytes(&by_id, name, hash_kind)?,
+    })
+}
+
 /// One entry while its stream comes in.
-pub(super) struct OpenEntry<'o, 'a> {
+pub(super) struct OpenEntry<'o> {
     id: Oid,
     offset: u64,
     crc: libdeflater::Crc,
-    output: &'o mut PackOutput<'a>,
+    output: &'o mut PackOutput,
 }
 
-impl OpenEntry<'_, '_> {
+impl OpenEntry<'_> {
     /// Adds bytes of the zlib stream.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.crc.update(bytes);

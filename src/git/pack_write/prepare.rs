@@ -9,7 +9,7 @@ use lru::LruCache;
 
 use super::super::source::RawBase;
 use super::super::store::apply_delta;
-use super::super::{Kind, ObjectSource, Oid, hash_object};
+use super::super::{Kind, ObjectSource, Oid, PackItem, hash_object};
 use super::output::EntryHead;
 use super::{PackVisitor, WHOLE_BYTES_MAX};
 use crate::error::{Error, ErrorKind, Result};
@@ -42,10 +42,7 @@ pub(super) enum Prepared {
         stream: Range<usize>,
     },
     /// Too large to hold; the writer streams it.
-    Large {
-        /// Bytes of content, by its header.
-        size: u64,
-    },
+    Large,
 }
 
 /// What a worker uses again from one object to the next.
@@ -71,7 +68,7 @@ impl Scratch {
 /// What all workers share.
 pub(super) struct Preparer<'a> {
     objects: &'a dyn ObjectSource,
-    order: &'a [(Kind, Oid)],
+    order: &'a [PackItem],
     visitor: Option<&'a dyn PackVisitor>,
     number_at: HashMap<u64, u32>,
     number_of: HashMap<Oid, u32>,
@@ -81,17 +78,17 @@ pub(super) struct Preparer<'a> {
 impl<'a> Preparer<'a> {
     pub(super) fn new(
         objects: &'a dyn ObjectSource,
-        order: &'a [(Kind, Oid)],
+        order: &'a [PackItem],
         visitor: Option<&'a dyn PackVisitor>,
     ) -> Self {
         let numbered = || (0_u32..).zip(order);
         let number_at: HashMap<u64, u32> = numbered()
-            .filter_map(|(number, (_, id))| Some((objects.place(id)?, number)))
+            .filter_map(|(number, item)| Some((item.place?, number)))
             .collect();
         let number_of = if number_at.is_empty() {
             HashMap::new()
         } else {
-            numbered().map(|(number, (_, id))| (*id, number)).collect()
+            numbered().map(|(number, item)| (item.id, number)).collect()
         };
         Self {
             objects,
@@ -114,13 +111,12 @@ impl<'a> Preparer<'a> {
             bytes: Vec::new(),
         };
         for number in range {
-            let Some((kind, id)) = self.order.get(number) else {
+            let Some(PackItem { kind, id, size, .. }) = self.order.get(number) else {
                 break;
             };
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            let size = self.objects.size(id)?;
-            let prepared = if size > WHOLE_BYTES_MAX {
-                Prepared::Large { size }
+            let prepared = if *size > WHOLE_BYTES_MAX {
+                Prepared::Large
             } else if let Some(reused) = self.reuse(number, *kind, id, &mut batch, scratch)? {
                 reused
             } else {
@@ -235,11 +231,11 @@ impl<'a> Preparer<'a> {
         if let Some(content) = self.recent().contents.get(&number) {
             return Some(Arc::clone(content));
         }
-        let (base_kind, id) = self.order.get(usize::try_from(number).ok()?)?;
-        if *base_kind != kind || self.objects.size(id).ok()? > WHOLE_BYTES_MAX {
+        let base = self.order.get(usize::try_from(number).ok()?)?;
+        if base.kind != kind || base.size > WHOLE_BYTES_MAX {
             return None;
         }
-        let content = Arc::new(self.objects.read(id, kind).ok()?);
+        let content = Arc::new(self.objects.read(&base.id, kind).ok()?);
         self.recent().put(number, Arc::clone(&content));
         Some(content)
     }

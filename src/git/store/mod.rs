@@ -42,7 +42,7 @@ use self::inflate::{Scratch, ScratchPool};
 use self::loose::Loose;
 use self::objects_dir::ObjectsDir;
 use self::pack::{Extent, Pack, Shared};
-pub(super) use self::raw::apply_delta;
+pub(super) use self::raw::{RawForm, RawHead, apply_delta, parse_raw_head};
 use self::resolve::Root;
 use super::source::{RawEntry, wrong_kind};
 use super::{HashKind, Header, Kind, ObjectSource, Oid, empty_tree_id, hash_object};

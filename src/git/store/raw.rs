@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::super::Oid;
 use super::super::source::{RawBase, RawEntry};
+use super::super::{HashKind, Kind, Oid};
 use super::Store;
 use super::objects_dir::Search;
 use super::pack::Pack;
@@ -65,4 +65,41 @@ pub(in crate::git) fn apply_delta(
         return Err("is a delta with a result too large");
     }
     super::delta::apply(base, delta, out)
+}
+
+/// The header of an entry in a pack whose deltas name their bases by distance.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::git) struct RawHead {
+    /// Bytes of the header.
+    pub(in crate::git) len: usize,
+    /// Bytes that the stream inflates to.
+    pub(in crate::git) size: u64,
+    /// What it is.
+    pub(in crate::git) form: RawForm,
+}
+
+/// What such an entry is.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::git) enum RawForm {
+    /// A whole object.
+    Whole(Kind),
+    /// A delta on the entry that begins this many bytes before it.
+    DeltaBack(u64),
+}
+
+/// Parses such a header; `None` for anything else, deltas by id among it.
+pub(in crate::git) fn parse_raw_head(bytes: &[u8], hash_kind: HashKind) -> Option<RawHead> {
+    let header = super::entry::parse_header(bytes, hash_kind).ok()?;
+    let form = match header.entry_type {
+        super::entry::EntryType::Whole(kind) => RawForm::Whole(kind),
+        super::entry::EntryType::OffsetDelta(distance) if distance > 0 => {
+            RawForm::DeltaBack(distance)
+        }
+        _ => return None,
+    };
+    Some(RawHead {
+        len: header.len,
+        size: header.size,
+        form,
+    })
 }
