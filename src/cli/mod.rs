@@ -15,6 +15,7 @@ mod prove;
 mod quantity;
 mod seed;
 mod seed_overlay;
+mod seed_stream;
 mod serve;
 mod umount;
 mod values;

@@ -1,6 +1,6 @@
 //! `forgefs seed`: the private, writable, self-contained repository at exactly one commit (R77).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -24,16 +24,32 @@ use crate::workspace::{
 /// `git status` in DIR is clean and reads no file. DIR must be missing or empty.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  forgefs seed . \"$(git rev-parse HEAD)\" /tmp/workspace\n  \
-                  git -C /tmp/workspace status"
+    override_usage = "forgefs seed [OPTIONS] <REPO> <COMMIT> <DIR>\n       \
+                      forgefs seed --from <FILE> <DIR>",
+    after_help = "Examples:\n  forgefs seed . \"$(git rev-parse HEAD)\" /tmp/workspace\n  \
+                  git -C /tmp/workspace status\n  \
+                  forgefs seed . \"$(git rev-parse HEAD)\" --format tar - | docker cp - box:/workspace\n  \
+                  forgefs seed . \"$(git rev-parse HEAD)\" --format pack - | \
+                  docker run -i -v vol:/workspace IMAGE forgefs seed --from - /workspace"
 )]
 pub struct SeedArgs {
     /// A repository root: work tree, bare repository, .git directory, or linked worktree
     pub repo: PathBuf,
     /// The full id of a commit, as `git rev-parse HEAD` prints it
-    pub commit: String,
-    /// Where the workspace goes; missing or empty
-    pub dir: PathBuf,
+    #[arg(required_unless_present = "from")]
+    pub commit: Option<String>,
+    /// Where the workspace goes; missing or empty. `-` is standard output, for --format
+    #[arg(required_unless_present = "from")]
+    pub dir: Option<PathBuf>,
+    /// Unpack a seed that --format pack wrote (`-` is standard input) into DIR
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["commit", "dir", "history", "branch", "detach", "origin", "format"])]
+    pub from: Option<PathBuf>,
+    /// What is written: a workspace, seed.pack with seed.json, or one tar
+    #[arg(long, value_enum, default_value = "repo")]
+    pub format: Format,
+    /// Do without the seed cache; an overlay workspace cannot
+    #[arg(long)]
+    pub no_cache: bool,
     /// How many commits go along: the one, N levels of parents, or all
     #[arg(long, value_name = "base|N|full", default_value = "base", value_parser = parse_history)]
     pub history: History,
@@ -60,7 +76,7 @@ pub struct SeedArgs {
     /// The mount of the commit below an overlay workspace [default: a new one at DIR/source]
     #[arg(long, value_name = "MNT")]
     pub source: Option<PathBuf>,
-    /// Show entries of the mount below as owned by UID:GID [default: the caller]
+    /// Show entries of a mount below, or write those of a tar, as owned by UID:GID [default: the caller]
     #[arg(long, value_name = "UID:GID", value_parser = super::quantity::parse_owner)]
     pub owner: Option<(u32, u32)>,
     /// Let other users read the mount below
@@ -75,6 +91,17 @@ pub struct SeedArgs {
     /// How many threads work [default: the number of processors, 1 to 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub threads: Option<u16>,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A workspace.
+    Repo,
+    /// `seed.pack` and `seed.json`.
+    Pack,
+    /// A tar of the workspace.
+    Tar,
 }
 
 /// What becomes of the remote `origin`.
@@ -120,11 +147,22 @@ struct Report {
 
 /// Runs the verb.
 pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
-    let commit_id = parse_full_id(&args.commit)?;
+    if let Some(from) = &args.from {
+        return super::seed_stream::unpack(context, args, from);
+    }
+    let (Some(commit), Some(dir)) = (&args.commit, &args.dir) else {
+        return Err(usage("give REPO, COMMIT and DIR"));
+    };
+    let commit_id = parse_full_id(commit)?;
+    refuse_combinations(args, dir)?;
     let repository = Repository::open(&args.repo)?;
     let objects = repository.store(&StoreOptions::default())?;
     let commit = load_commit(&objects, &commit_id)?;
-    let target = Target::check(&args.dir, Some(&repository))?;
+    let is_stream = dir == Path::new("-");
+    let target = match is_stream {
+        true => None,
+        false => Some(Target::check(dir, Some(&repository))?),
+    };
     let limits = Limits {
         entries_max: args.max_entries,
         ..Limits::default()
@@ -152,22 +190,23 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
         threads: args.threads.map_or_else(threads, usize::from),
         top_mode: 0o777 & !mask,
     };
-    if args.worktree == WorkTree::Overlay {
-        return super::seed_overlay::run(context, args, &request, &target);
-    }
-    if args.mount || args.source.is_some() {
-        return Err(Error::new(
-            ErrorKind::Usage,
-            "usage",
-            "--mount and --source go with --worktree overlay",
-        ));
+    if let (WorkTree::Overlay, Some(target)) = (args.worktree, &target) {
+        return super::seed_overlay::run(context, args, &request, target);
     }
     let survey = survey_of(&request)?;
     for line in survey.check(Purpose::Seed, args.strict)? {
         context.out.note(&line);
     }
+    let features = features_of(&survey)?;
+    let target = match (args.format, &target) {
+        (Format::Repo, Some(target)) => target,
+        (Format::Repo, None) => return Err(usage("a workspace needs a directory")),
+        (format, target) => {
+            return super::seed_stream::write(context, args, format, &request, target.as_ref());
+        }
+    };
     let progress = SeedProgress::default();
-    let record = with_progress(context, &progress, || seed(&request, &target, &progress))?;
+    let record = with_progress(context, &progress, || seed(&request, target, &progress))?;
     for note in &record.notes {
         context.out.note(note);
     }
@@ -178,9 +217,41 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
         record.objects,
         shown_bytes(record.pack_bytes)
     );
-    let features = features_of(&survey)?;
     context.out.data(&Report { record, features }, &text)?;
     Ok(Outcome::Done)
+}
+
+fn usage(message: &str) -> Error {
+    Error::new(ErrorKind::Usage, "usage", message)
+}
+
+/// Refuses options that do not go together, before anything is looked at.
+fn refuse_combinations(args: &SeedArgs, dir: &Path) -> Result<()> {
+    let is_overlay = args.worktree == WorkTree::Overlay;
+    if !is_overlay && (args.mount || args.source.is_some() || args.allow_other) {
+        return Err(usage(
+            "--mount, --source and --allow-other go with --worktree overlay",
+        ));
+    }
+    if is_overlay && args.no_cache {
+        return Err(usage("an overlay workspace lives on the seed cache"));
+    }
+    if is_overlay && args.format != Format::Repo {
+        return Err(usage(
+            "an overlay workspace cannot be packed; leave --worktree out",
+        ));
+    }
+    if !is_overlay && args.format != Format::Tar && args.owner.is_some() {
+        return Err(usage(
+            "--owner goes with --format tar and --worktree overlay; elsewhere the caller changes owners",
+        ));
+    }
+    let is_stream = dir == Path::new("-");
+    match args.format {
+        Format::Repo if is_stream => Err(usage("- goes with --format pack or tar")),
+        Format::Tar if !is_stream => Err(usage("a tar goes to standard output; give - as DIR")),
+        _ => Ok(()),
+    }
 }
 
 /// Surveys the whole commit.
@@ -202,7 +273,7 @@ pub(super) fn features_of(survey: &Survey) -> Result<serde_json::Value> {
     Ok(value.get("features").cloned().unwrap_or_default())
 }
 
-fn threads() -> usize {
+pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get().min(8))
 }
 

@@ -174,7 +174,7 @@ fn spec(context: &Context, args: &SeedArgs, point: &Path) -> Result<ServeSpec> {
     Ok(ServeSpec {
         repo: std::path::absolute(&args.repo)
             .doing(|| String::from("cannot read the working directory"))?,
-        commit: args.commit.clone(),
+        commit: args.commit.clone().unwrap_or_default(),
         point: point.to_path_buf(),
         make_point: false,
         state_dir: context.state_path()?,

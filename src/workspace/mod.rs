@@ -11,6 +11,7 @@ mod profile;
 mod seed;
 mod seed_pack;
 mod selfcheck;
+mod tar;
 mod target;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -27,6 +28,7 @@ pub use seed_pack::{
     PackTarget, SeedPackRecord, Unpacked, open_seed_pack, read_stream, seed_from_pack,
     write_seed_pack,
 };
+pub use tar::write_tar;
 pub use target::Target;
 
 /// What stands in the workspace beside `.git`.
