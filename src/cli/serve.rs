@@ -48,7 +48,7 @@ fn serve(context: &Context, reporter: &mut Reporter<std::io::Stdout>) -> Result<
     let state = opened.state(context, &spec)?;
     let records = state.subdir("mounts")?;
     let point = MountPoint::check(&spec.point, &opened.repository_dirs, spec.make_point)?;
-    reporter.holding(point.path(), point.was_made())?;
+    reporter.holding(point.path())?;
     let log = Log::create(&records, &spec)?;
     let mut was_ready = false;
     let mut ready = |record: &MountRecord| {

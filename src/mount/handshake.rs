@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, ErrorKind, IoContext, Result};
+use crate::state::StateRoot;
 use crate::sys::mountinfo::{read_mounts, top_mount_at};
 use crate::sys::mounts::{FUSE_TYPE, unmount};
 use crate::sys::process::{Background, wait_readable};
@@ -104,7 +105,6 @@ enum Step {
     Holding {
         #[serde(with = "path_bytes")]
         point: PathBuf,
-        made: bool,
     },
     /// The root of the mount answers.
     Ready(Box<MountRecord>),
@@ -182,11 +182,9 @@ impl<W: Write> Reporter<W> {
     ///
     /// # Errors
     /// `starter-gone` where nobody listens any more.
-    pub fn holding(&mut self, point: &Path, made: bool) -> Result<()> {
-        self.say(&Step::Holding {
-            point: point.to_path_buf(),
-            made,
-        })
+    pub fn holding(&mut self, point: &Path) -> Result<()> {
+        let point = point.to_path_buf();
+        self.say(&Step::Holding { point })
     }
 
     /// Says that the mount answers.
@@ -222,6 +220,7 @@ impl<W: Write> Reporter<W> {
 /// said nothing for two minutes.
 pub fn start_daemon(spec: &ServeSpec) -> Result<MountRecord> {
     let doing = || String::from("cannot start the daemon");
+    let made = spec.make_point && std::fs::symlink_metadata(&spec.point).is_err();
     let (spec_read, spec_write) = io::pipe().doing(doing)?;
     let (step_read, step_write) = io::pipe().doing(doing)?;
     let message = serde_json::to_vec(spec).context(ErrorKind::Internal, "internal", doing)?;
@@ -241,7 +240,10 @@ pub fn start_daemon(spec: &ServeSpec) -> Result<MountRecord> {
             Err(match end {
                 End::Failed(error) => error,
                 End::Silent(slug) => {
-                    clean(held);
+                    clean(held.as_deref(), spec, daemon.pid());
+                    if made {
+                        let _ = std::fs::remove_dir(&spec.point);
+                    }
                     let how = match ended {
                         Ok(Some(status)) => status,
                         _ => String::from("it was killed"),
@@ -265,7 +267,7 @@ enum End {
 fn listen(
     pipe: io::PipeReader,
     deadline: Instant,
-    held: &mut Option<(PathBuf, bool)>,
+    held: &mut Option<PathBuf>,
 ) -> std::result::Result<MountRecord, End> {
     let mut lines = BufReader::new(pipe.take(MESSAGE_BYTES_MAX));
     loop {
@@ -280,7 +282,7 @@ fn listen(
             return Err(End::Silent("daemon-died"));
         }
         match serde_json::from_slice(&line) {
-            Ok(Step::Holding { point, made }) => *held = Some((point, made)),
+            Ok(Step::Holding { point }) => *held = Some(point),
             Ok(Step::Ready(record)) => return Ok(*record),
             Ok(Step::Failed(failure)) => return Err(End::Failed(failure.into_error())),
             Err(_) => return Err(End::Silent("daemon-died")),
@@ -290,18 +292,27 @@ fn listen(
 
 /// Takes back what a daemon that was killed had begun. It held the mount point alone, so a forgefs
 /// mount there is its own.
-fn clean(held: Option<(PathBuf, bool)>) {
-    let Some((point, made)) = held else {
+fn clean(held: Option<&Path>, spec: &ServeSpec, pid: u32) {
+    let Some(point) = held else {
         return;
     };
+    let state = StateRoot::open_existing(&spec.state_dir, None);
+    if let Ok(Some(records)) =
+        state.and_then(|s| s.map_or(Ok(None), |s| s.existing_subdir("mounts")))
+    {
+        let prefix = MountRecord::id_prefix(&spec.commit, pid);
+        for entry in records.list().unwrap_or_default() {
+            let name = entry.name.strip_prefix(b".").unwrap_or(&entry.name);
+            if name.starts_with(prefix.as_bytes()) {
+                let _ = records.remove_file(&entry.name);
+            }
+        }
+    }
     let mounted = read_mounts().is_ok_and(|mounts| {
-        top_mount_at(&mounts, &point).is_some_and(|mount| mount.is_type(FUSE_TYPE))
+        top_mount_at(&mounts, point).is_some_and(|mount| mount.is_type(FUSE_TYPE))
     });
     if mounted {
-        let _ = unmount(&point, true);
-    }
-    if made {
-        let _ = std::fs::remove_dir(&point);
+        let _ = unmount(point, true);
     }
 }
 
@@ -367,7 +378,7 @@ mod tests {
     #[test]
     fn r38_a_daemon_that_dies_or_hangs_is_noticed() {
         assert!(matches!(hear(|_| ()), Err(End::Silent("daemon-died"))));
-        let half = hear(|r| r.holding(Path::new("/m"), false).unwrap());
+        let half = hear(|r| r.holding(Path::new("/m")).unwrap());
         assert!(matches!(half, Err(End::Silent("daemon-died"))));
         let (reader, _writer) = io::pipe().unwrap();
         let hung = listen(
@@ -382,9 +393,7 @@ mod tests {
     fn a_daemon_whose_starter_is_gone_is_told() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let error = Reporter::new(writer)
-            .holding(Path::new("/m"), false)
-            .unwrap_err();
+        let error = Reporter::new(writer).holding(Path::new("/m")).unwrap_err();
         assert_eq!(error.slug(), "starter-gone");
     }
 }

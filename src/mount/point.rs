@@ -99,12 +99,6 @@ impl MountPoint {
         &self.path
     }
 
-    /// Returns whether the directory was made for this mount.
-    #[must_use]
-    pub fn was_made(&self) -> bool {
-        self.made
-    }
-
     /// Returns a path that means the held directory itself, in this process alone.
     #[must_use]
     pub fn held_path(&self) -> PathBuf {

@@ -70,8 +70,15 @@ impl MountRecord {
     /// Returns the id that the names of its record and its log begin with.
     #[must_use]
     pub fn id(commit: &str, process: ProcessId) -> String {
+        let prefix = Self::id_prefix(commit, process.pid);
+        format!("{prefix}{}", process.start_ticks)
+    }
+
+    /// Returns what the ids of the process number `pid` for this commit begin with.
+    #[must_use]
+    pub fn id_prefix(commit: &str, pid: u32) -> String {
         let short = commit.get(..12).unwrap_or(commit);
-        format!("{short}-{}-{}", process.pid, process.start_ticks)
+        format!("{short}-{pid}-")
     }
 }
 
