@@ -16,6 +16,10 @@ use super::find::{FoundMount, MountState, find_mounts, within};
 /// How long names are resolved and a daemon's end is awaited.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often and after what pause a mount that is busy is tried again.
+const BUSY_TRIES: u32 = 6;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
 /// How long a daemon whose connection was ended is given to notice; then it is killed.
 const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -170,11 +174,31 @@ fn resolve(path: &Path, named: &Path) -> Result<Option<PathBuf>> {
 fn detach(entry: &MountEntry, mode: UmountMode) -> Result<()> {
     let point = &entry.mount_point;
     let result = match mode {
-        UmountMode::Clean => unmount(point, false),
+        UmountMode::Clean => unmount_soon(point),
         UmountMode::Lazy => unmount(point, true),
         UmountMode::Abort => abort(entry),
     };
     result.map_err(|e| explain(point, e))
+}
+
+/// Unmounts, trying again for a moment where it is busy: a process that was just started by one with
+/// a file open on the mount holds that file until it executes.
+fn unmount_soon(point: &Path) -> io::Result<()> {
+    let mut result = unmount(point, false);
+    for _ in 0..BUSY_TRIES {
+        match &result {
+            Err(error) if is_busy(error) => std::thread::sleep(BUSY_PAUSE),
+            _ => return result,
+        }
+        result = unmount(point, false);
+    }
+    result
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    // The words are those of fusermount3.
+    error.kind() == io::ErrorKind::ResourceBusy
+        || error.to_string().to_lowercase().contains("resource busy")
 }
 
 /// Ends the connection through fusectl, or where that is not mounted, by a forced unmount, which
@@ -195,7 +219,7 @@ fn explain(point: &Path, error: io::Error) -> Error {
     let shown = shown.escape_debug();
     let text = error.to_string().to_lowercase();
     let is = |kind: io::ErrorKind, words: &str| error.kind() == kind || text.contains(words);
-    let (kind, slug, message) = if is(io::ErrorKind::ResourceBusy, "resource busy") {
+    let (kind, slug, message) = if is_busy(&error) {
         let way = "end what uses it (fuser -vm lists it), or give --lazy";
         let message = format!("mount {shown} is in use; {way}");
         (ErrorKind::Conflict, "mount-busy", message)
