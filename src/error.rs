@@ -2,8 +2,8 @@
 //! about (path, object id).
 //!
 //! A kind decides the exit code (`cli::exit`) and the errno (`mount::reply`); both tables are
-//! exhaustive. A slug is for scripts: it is listed in `docs/errors.md` and never renamed. A negative
-//! verdict (not proven, import refused) is a value, not an error.
+//! exhaustive. A slug is for scripts: it is listed in `docs/errors.md` and never renamed. A
+//! negative verdict (not proven, import refused) is a value, not an error.
 
 use std::error::Error as StdError;
 use std::fmt;

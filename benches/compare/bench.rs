@@ -134,8 +134,8 @@ impl Bench {
     }
 
     /// Measures `subjects` in turns, `rounds` times; every second round runs backwards, so that
-    /// none always follows the same other one. A subject that breaks is noted in `failures` and left out
-    /// of later rounds; the others go on.
+    /// none always follows the same other one. A subject that breaks is noted in `failures` and
+    /// left out of later rounds; the others go on.
     pub(crate) fn alternate<T: Copy + std::fmt::Debug>(
         &mut self,
         what: &str,

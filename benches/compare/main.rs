@@ -2,8 +2,8 @@
 //!
 //! The program makes its inputs, builds the rivals, measures everything alternately and writes a
 //! table, JSON and a plot into `docs/benchmarks/`. Every row of the acceptance table of issue 3 is
-//! a named check in `checks.rs`. It needs root (mounts, `drop_caches`). Criterion's small benches are
-//! in `benches/main.rs`.
+//! a named check in `checks.rs`. It needs root (mounts, `drop_caches`). Criterion's small benches
+//! are in `benches/main.rs`.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,

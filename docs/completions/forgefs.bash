@@ -415,12 +415,20 @@ _forgefs() {
             return 0
             ;;
         forgefs__subcmd__seed)
-            opts="-q -v -h --history --branch --detach --origin --worktree --mount --source --owner --allow-other --strict --max-entries --threads --json --quiet --verbose --state-dir --help"
+            opts="-q -v -h --from --format --no-cache --history --branch --detach --origin --worktree --mount --source --owner --allow-other --strict --max-entries --threads --json --quiet --verbose --state-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "repo pack tar" -- "${cur}"))
+                    return 0
+                    ;;
                 --history)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

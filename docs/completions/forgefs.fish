@@ -78,6 +78,10 @@ complete -c forgefs -n "__fish_forgefs_using_subcommand prove" -l json -d 'Print
 complete -c forgefs -n "__fish_forgefs_using_subcommand prove" -s q -l quiet -d 'Say nothing but errors'
 complete -c forgefs -n "__fish_forgefs_using_subcommand prove" -s v -l verbose -d 'Say more; twice for everything'
 complete -c forgefs -n "__fish_forgefs_using_subcommand prove" -s h -l help -d 'Print help'
+complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l from -d 'Unpack a seed that --format pack wrote (`-` is standard input) into DIR' -r -F
+complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l format -d 'What is written: a workspace, seed.pack with seed.json, or one tar' -r -f -a "repo\t'A workspace'
+pack\t'`seed.pack` and `seed.json`'
+tar\t'A tar of the workspace'"
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l history -d 'How many commits go along: the one, N levels of parents, or all' -r
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l branch -d 'The branch that the workspace is on' -r
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l origin -d 'What becomes of the remote origin; its URL is kept only without a credential' -r -f -a "none\t'No remote'
@@ -87,10 +91,11 @@ complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l worktree -d 'Wh
 overlay\t'Layers for overlayfs'
 none\t'Nothing'"
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l source -d 'The mount of the commit below an overlay workspace [default: a new one at DIR/source]' -r -F
-complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l owner -d 'Show entries of the mount below as owned by UID:GID [default: the caller]' -r
+complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l owner -d 'Show entries of a mount below, or write those of a tar, as owned by UID:GID [default: the caller]' -r
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l max-entries -d 'Refuse a commit with more files and directories than this' -r
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l threads -d 'How many threads work [default: the number of processors, 1 to 8]' -r
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l state-dir -d 'Where forgefs keeps its records [default: $FORGEFS_STATE_DIR, then $XDG_STATE_HOME/forgefs]' -r -F
+complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l no-cache -d 'Do without the seed cache; an overlay workspace cannot'
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l detach -d 'Be on no branch'
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l mount -d 'Mount the merged view of an overlay workspace at DIR/merged'
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l allow-other -d 'Let other users read the mount below'

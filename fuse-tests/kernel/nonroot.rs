@@ -1,4 +1,5 @@
-//! Mounting as an ordinary user through fusermount3, and who may read a mount (R43, R44, R47, R127).
+//! Mounting as an ordinary user through fusermount3, and who may read a mount (R43, R44, R47,
+//! R127).
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -76,7 +76,8 @@ pub struct SeedArgs {
     /// The mount of the commit below an overlay workspace [default: a new one at DIR/source]
     #[arg(long, value_name = "MNT")]
     pub source: Option<PathBuf>,
-    /// Show entries of a mount below, or write those of a tar, as owned by UID:GID [default: the caller]
+    /// Show entries of a mount below, or write those of a tar, as owned by UID:GID [default: the
+    /// caller]
     #[arg(long, value_name = "UID:GID", value_parser = super::quantity::parse_owner)]
     pub owner: Option<(u32, u32)>,
     /// Let other users read the mount below

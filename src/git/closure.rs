@@ -1,6 +1,6 @@
-//! What a seed or an export holds: the commits of a bounded history and every object of their trees,
-//! each visited once (R82, R124). A tree that spells billions of files is counted, memoised by tree
-//! id, and refused before anything is expanded (R35).
+//! What a seed or an export holds: the commits of a bounded history and every object of their
+//! trees, each visited once (R82, R124). A tree that spells billions of files is counted, memoised
+//! by tree id, and refused before anything is expanded (R35).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Full object ids as people and scripts give them: nothing is abbreviated, resolved or peeled (R1).
+//! Full object ids as people and scripts give them: nothing is abbreviated, resolved or peeled
+//! (R1).
 
 use super::{HashKind, Oid};
 use crate::error::{Error, ErrorKind, Result};

@@ -146,10 +146,16 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 2000,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
-        fn r6_no_parser_panics_on_random_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn r6_no_parser_panics_on_random_bytes(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300)
+        ) {
             for target in Target::ALL {
                 target.feed(&bytes);
             }
@@ -158,7 +164,10 @@ mod tests {
         #[test]
         fn r6_no_parser_panics_on_mutated_bytes(
             seed in 0_usize..9,
-            flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..8),
+            flips in proptest::collection::vec(
+                (any::<proptest::sample::Index>(), any::<u8>()),
+                0..8
+            ),
             cut in any::<proptest::sample::Index>(),
             is_cut in any::<bool>(),
         ) {

@@ -1,5 +1,5 @@
-//! Opening a repository root (R2, R8): which directory is meant, held by descriptor, and whether its
-//! format is one that we read. Nothing else of its configuration is looked at.
+//! Opening a repository root (R2, R8): which directory is meant, held by descriptor, and whether
+//! its format is one that we read. Nothing else of its configuration is looked at.
 
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

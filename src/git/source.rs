@@ -36,8 +36,8 @@ pub enum RawBase {
 
 /// A place that objects come from, by id.
 ///
-/// Guarantee of every implementation (R5): bytes given out as the object `id` hash to `id`. A source
-/// never says "absent" when it means "unreadable".
+/// Guarantee of every implementation (R5): bytes given out as the object `id` hash to `id`. A
+/// source never says "absent" when it means "unreadable".
 pub trait ObjectSource: Send + Sync {
     /// Returns the hash that ids of this source are made with.
     fn hash_kind(&self) -> HashKind;
@@ -64,9 +64,9 @@ pub trait ObjectSource: Send + Sync {
     /// another kind; `object-too-large` over the limit for objects held in memory.
     fn read(&self, id: &Oid, kind: Kind) -> Result<Vec<u8>>;
 
-    /// Writes the content of `id` to `out` in pieces and returns its size, for blobs too big to hold.
-    /// The content is verified only when this returns `Ok`: on an error the caller must throw away
-    /// what was written.
+    /// Writes the content of `id` to `out` in pieces and returns its size, for blobs too big to
+    /// hold. The content is verified only when this returns `Ok`: on an error the caller must throw
+    /// away what was written.
     ///
     /// # Errors
     /// As [`Self::read`], and errors of `out`.
@@ -168,7 +168,8 @@ pub(super) fn wrong_kind(id: &Oid, found: Kind, wanted: Kind) -> Error {
     .about(id)
 }
 
-/// The error for bytes that are not what their id says; `why` is a clause such as "does not inflate".
+/// The error for bytes that are not what their id says; `why` is a clause such as "does not
+/// inflate".
 pub(super) fn corrupt(id: &Oid, why: impl std::fmt::Display) -> Error {
     Error::new(
         ErrorKind::Corrupt,

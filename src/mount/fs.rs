@@ -2,8 +2,7 @@
 //!
 //! ENOSYS is said on purpose, to the kernel: never ask this again. It is said of open and opendir,
 //! so that one open serves the life of the mount and the caches stay; of access, since the kernel
-//! checks permissions itself; of what a read-only file system has no use for. What would change
-//! something is EROFS, although the kernel refuses it before asking (R23).
+//! checks permissions itself; of what only writers need. A change is EROFS, always (R23).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +20,7 @@ use fuser::{
 };
 
 use super::readahead::ReadAhead;
-use super::reply::{FOREVER, NEVER, ROOT, absent, errno, file_attr, file_type, placeholder};
+use super::reply::{FOREVER, NEVER, absent, attr_ttl, errno, file_attr, file_type, placeholder};
 use crate::error::Result;
 use crate::snapshot::{Count, Directory, Ino, NAME_BYTES_MAX, Snapshot};
 
@@ -197,10 +196,7 @@ impl Filesystem for ForgeFs {
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let work = || self.snapshot.attr(Ino(ino.0));
         match self.work(Count::Getattrs, "getattr", ino, work) {
-            Ok(attr) => {
-                let ttl = if ino == INodeNo::ROOT { ROOT } else { FOREVER };
-                reply.attr(&ttl, &file_attr(&attr, self.owner));
-            }
+            Ok(attr) => reply.attr(attr_ttl(ino), &file_attr(&attr, self.owner)),
             Err(number) => reply.error(number),
         }
     }

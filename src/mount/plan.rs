@@ -3,8 +3,8 @@
 //! A reader is only seen where it misses the page cache, so a plan leaves one file in its middle
 //! unread: the request for it is the sign that the reader follows, and lets the plan go on, further
 //! than before and into the directories that follow in the order of a walk. A reader that goes
-//! elsewhere gives no sign, and the plan ends by itself. Only directories that the kernel has listed
-//! are entered, since the kernel takes content only for inodes that it knows.
+//! elsewhere gives no sign, and the plan ends by itself. Only directories that the kernel has
+//! listed are entered, since the kernel takes content only for inodes that it knows.
 //!
 //! No threads and no kernel here: `readahead` does what this says.
 

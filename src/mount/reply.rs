@@ -11,10 +11,20 @@ use crate::snapshot::{Attr, EntryKind, Ino};
 /// commit never changes (136 years; the kernel cuts it to what its clock can hold).
 pub(super) const FOREVER: Duration = Duration::from_secs(1 << 32);
 
-/// How long the kernel believes the root's attributes. Every walk into the mount needs them, so a
-/// mount whose daemon died answers ENOTCONN after this long whatever the kernel has cached, and
-/// never looks like a valid source (R41); a live one is asked once in this time at most.
-pub(super) const ROOT: Duration = Duration::from_secs(1);
+/// How long the kernel believes the root's attributes.
+const ROOT: Duration = Duration::from_secs(1);
+
+/// Returns how long the kernel may believe the attributes of an inode: for ever, the root's for a
+/// second. Every walk into the mount needs those, so a mount whose daemon died answers ENOTCONN
+/// after that time whatever the kernel has cached, and never looks like a valid source (R41); a
+/// live one is asked once in that time at most.
+pub(super) fn attr_ttl(ino: INodeNo) -> &'static Duration {
+    if ino == INodeNo::ROOT {
+        &ROOT
+    } else {
+        &FOREVER
+    }
+}
 
 /// For entries whose attributes cannot be had: the kernel asks again at each access.
 pub(super) const NEVER: Duration = Duration::ZERO;

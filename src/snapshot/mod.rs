@@ -239,8 +239,8 @@ impl Snapshot {
         Ok(size)
     }
 
-    /// The kernel never reads a file of size 0, so that the lie of a header would not be found: only
-    /// the empty blob is empty.
+    /// The kernel never reads a file of size 0, so that the lie of a header would not be found:
+    /// only the empty blob is empty.
     fn check_empty(&self, id: &Oid, size: u64) -> Result<u64> {
         if size > 0 || *id == Oid::empty_blob(self.objects.hash_kind()) {
             return Ok(size);

@@ -293,8 +293,8 @@ pub fn filesystem_magic(dir: &DirFd) -> io::Result<u64> {
     Ok(u64::from_ne_bytes(magic.to_ne_bytes()))
 }
 
-/// Returns what is at `path`, a link not followed, from what the kernel knows already: a file system
-/// whose server hangs is not asked (`AT_STATX_DONT_SYNC`). The mount's ids are always exact.
+/// Returns what is at `path`, a link not followed, from what the kernel knows already: a file
+/// system whose server hangs is not asked (`AT_STATX_DONT_SYNC`). The mount's ids are always exact.
 ///
 /// # Errors
 /// What `statx` says.

@@ -2,8 +2,8 @@
 
 /// Makes glibc give freed memory back to the kernel: pieces from 1 MiB on at once, the rest when
 /// 2 MiB at the end of a heap are free, and few heaps. Without it the first freed large blob raises
-/// the first bound to 32 MiB, and after reading Linux's source the daemon held 150 MB instead of 60.
-/// Does nothing with other C libraries.
+/// the first bound to 32 MiB, and after reading Linux's source the daemon held 150 MB instead of
+/// 60. Does nothing with other C libraries.
 pub fn give_freed_memory_back() {
     #[cfg(target_env = "gnu")]
     for (what, value) in [

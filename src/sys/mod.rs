@@ -1,5 +1,5 @@
-//! System calls: the only room with `unsafe`, `rustix` and `libc`. Thin and safe: each function does
-//! one thing and says what the kernel said; rules about what may be done live above.
+//! System calls: the only room with `unsafe`, `rustix` and `libc`. Thin and safe: each function
+//! does one thing and says what the kernel said; rules about what may be done live above.
 
 mod child;
 mod dir_write;

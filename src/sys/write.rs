@@ -126,8 +126,8 @@ impl DirFd {
         }
     }
 
-    /// Removes `name` and all below it, whatever it is, without following a link or entering another
-    /// mount. A name that is not there is not an error.
+    /// Removes `name` and all below it, whatever it is, without following a link or entering
+    /// another mount. A name that is not there is not an error.
     ///
     /// # Errors
     /// What the kernel says of the first thing that cannot be removed; what is left stays.

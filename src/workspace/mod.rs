@@ -1,9 +1,9 @@
 //! The private writable repository: exactly one commit, self-contained, nothing shared with the
 //! source, no program run (group G of the requirements).
 //!
-//! The caller opens the repository, judges it (`survey`) and checks the target; [`seed`] then builds
-//! everything under a hidden temporary name, checks what it wrote against the profile, and publishes
-//! it by a rename.
+//! The caller opens the repository, judges it (`survey`) and checks the target; [`seed`] then
+//! builds everything under a hidden temporary name, checks what it wrote against the profile, and
+//! publishes it by a rename.
 
 mod cache;
 mod overlay;

@@ -1,6 +1,6 @@
-//! The overlay workspace: no file is written and no object copied. Below lies a forgefs mount of the
-//! commit, above it a pack layer of the cache, on top a private upper layer with the rest of `.git`.
-//! Nothing shared can be written, since overlayfs copies up.
+//! The overlay workspace: no file is written and no object copied. Below lies a forgefs mount of
+//! the commit, above it a pack layer of the cache, on top a private upper layer with the rest of
+//! `.git`. Nothing shared can be written, since overlayfs copies up.
 
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;

@@ -1,5 +1,5 @@
-//! Making a workspace: pack, files, index, refs and configuration under a hidden name, checked, then
-//! published (R77..R87).
+//! Making a workspace: pack, files, index, refs and configuration under a hidden name, checked,
+//! then published (R77..R87).
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -31,7 +31,8 @@ pub(super) const SHALLOW_BYTES_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 /// `missing-object`, `corrupt-object`, `bad-tree`; `budget-*`; `credential-in-origin`,
-/// `bad-branch-name`, `name-too-long`, `link-target`, `noted-feature`; `no-space`; those of writing.
+/// `bad-branch-name`, `name-too-long`, `link-target`, `noted-feature`; `no-space`; those of
+/// writing.
 pub fn seed(
     request: &SeedRequest<'_>,
     target: &Target,
@@ -332,7 +333,8 @@ pub(super) fn write_new(git_dir: &DirFd, name: &[u8], content: &[u8]) -> Result<
 }
 
 /// Git reads a file again whose time is not before that of the index. All files carry the commit's
-/// time, so the index must be younger, even where that commit was made this second or in the future.
+/// time, so the index must be younger, even where that commit was made this second or in the
+/// future.
 pub(super) fn settle_index(file: &File, mtime_s: i64) -> Result<WrittenStat> {
     let doing = || String::from("cannot write the index");
     let now_s = file

@@ -138,9 +138,21 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Returns the project without most of its files: enough for every check, and quick to look at.
+fn outline() -> Tree {
+    let mut tree = Tree::load();
+    tree.files.retain(|name, _| {
+        let is_root = ["mod.rs", "main.rs", "lib.rs"]
+            .iter()
+            .any(|root| name.ends_with(root));
+        is_root && !name.starts_with("benches/") || name == "docs/errors.md"
+    });
+    tree
+}
+
 #[test]
 fn every_check_fails_on_a_planted_violation() {
-    let clean = Tree::load();
+    let clean = outline();
     let before = all_findings(&clean);
     let mut plants: Vec<(String, String, String)> = PLANTED
         .iter()
@@ -179,7 +191,7 @@ fn every_check_fails_on_a_planted_violation() {
 
 #[test]
 fn what_is_allowed_is_not_found() {
-    let clean = Tree::load();
+    let clean = outline();
     let before = all_findings(&clean);
     for (file, text) in [
         ("src/mount/mod.rs", "use crate::snapshot::Snapshot;\n"),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::imports::is_test_file;
 use super::lexer::without_tests;
 use super::{Finding, Tree};
 
@@ -21,7 +22,8 @@ fn is_slug(text: &str) -> bool {
 /// an `ErrorKind`, or that is given to a function or field called `slug`.
 fn slugs_in_code(tree: &Tree) -> BTreeMap<String, (String, usize)> {
     let mut slugs = BTreeMap::new();
-    for (file, text) in tree.under(&["src/"], ".rs") {
+    let sources = tree.under(&["src/"], ".rs");
+    for (file, text) in sources.filter(|(file, _)| !is_test_file(tree, file)) {
         // What tests make up is no slug of the program.
         let text = without_tests(text);
         for (at, _) in text.match_indices("ErrorKind::") {

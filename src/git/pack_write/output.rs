@@ -251,7 +251,8 @@ fn with_sum(mut out: Vec<u8>, hash_kind: HashKind) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Index version 2: fan-out, ids, CRCs, offsets of 31 bits, the larger ones in a table of their own.
+/// Index version 2: fan-out, ids, CRCs, offsets of 31 bits, the larger ones in a table of their
+/// own.
 fn idx_bytes(in_order: &[Written], pack: &Oid, hash_kind: HashKind) -> Result<Vec<u8>> {
     let id_len = hash_kind.len_in_bytes();
     let mut out = Vec::with_capacity(1100 + in_order.len() * (id_len + 8));

@@ -245,8 +245,8 @@ impl<'a> Preparer<'a> {
     }
 }
 
-/// Inflates a whole zlib stream to exactly `out`. What `stream` holds must end with the stream's own
-/// check sum: bytes behind it would stand between two entries of the new pack.
+/// Inflates a whole zlib stream to exactly `out`. What `stream` holds must end with the stream's
+/// own check sum: bytes behind it would stand between two entries of the new pack.
 fn inflate(inflater: &mut libdeflater::Decompressor, stream: &[u8], out: &mut [u8]) -> bool {
     matches!(inflater.zlib_decompress(stream, out), Ok(len) if len == out.len())
         && stream.ends_with(&libdeflater::adler32(out).to_be_bytes())

@@ -27,7 +27,8 @@ pub(super) fn is_plausible(size: u64, compressed: u64) -> bool {
     size <= compressed.saturating_mul(EXPANSION_MAX).saturating_add(64)
 }
 
-/// Returns how many bytes a zlib stream of `size` bytes takes at most, as any sane writer writes it.
+/// Returns how many bytes a zlib stream of `size` bytes takes at most, as any sane writer writes
+/// it.
 pub(super) fn compressed_bound(size: u64) -> u64 {
     size.saturating_add(size / 64).saturating_add(64)
 }

@@ -48,7 +48,8 @@ pub(super) struct Midx {
 }
 
 impl Midx {
-    /// Opens the file in `dir` for `packs`, taking over what `old` has read if the file is the same.
+    /// Opens the file in `dir` for `packs`, taking over what `old` has read if the file is the
+    /// same.
     pub(super) fn open(
         shared: &Shared,
         dir: &Arc<DirFd>,

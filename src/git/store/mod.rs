@@ -1,8 +1,8 @@
 //! The verified reader of real object stores: packs, loose objects, alternates.
 //!
 //! Rules (R5, R6, R8, R12): files are read with `pread`, never mapped; no number in a file is
-//! believed before something is allocated or read by it; of several copies of an object any good one
-//! will do; and no content leaves this module that does not hash to the id it was asked by.
+//! believed before something is allocated or read by it; of several copies of an object any good
+//! one will do; and no content leaves this module that does not hash to the id it was asked by.
 
 #[cfg(test)]
 mod against_git;

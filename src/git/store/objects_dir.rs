@@ -1,5 +1,5 @@
-//! One objects directory, held open: its packs and its loose objects, and how changes to the list of
-//! packs are noticed (R12).
+//! One objects directory, held open: its packs and its loose objects, and how changes to the list
+//! of packs are noticed (R12).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -203,9 +203,9 @@ impl Pack {
         offsets.as_deref()
     }
 
-    /// Puts the zlib stream of the entry at `offset` into `stream`: all bytes between its header and
-    /// the next entry. Returns the header and, for a delta by offset, the offset of the base. `None`
-    /// where any of it cannot be told or read, or is longer than `bytes_max`.
+    /// Puts the zlib stream of the entry at `offset` into `stream`: all bytes between its header
+    /// and the next entry. Returns the header and, for a delta by offset, the offset of the base.
+    /// `None` where any of it cannot be told or read, or is longer than `bytes_max`.
     pub(super) fn raw(
         &self,
         offset: u64,

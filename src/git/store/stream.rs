@@ -1,5 +1,5 @@
-//! Objects that are not to be held in memory (R46): streamed through the hash to whoever asked, with
-//! the bases of deltas in unlinked temporary files.
+//! Objects that are not to be held in memory (R46): streamed through the hash to whoever asked,
+//! with the bases of deltas in unlinked temporary files.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
