@@ -20,6 +20,7 @@ mod programs;
 mod proof;
 mod readme;
 mod readonly;
+mod seed_overlay;
 mod server;
 mod store_changes;
 mod stress;

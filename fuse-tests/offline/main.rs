@@ -14,6 +14,8 @@ mod manifest;
 mod prove;
 mod prove_caps;
 mod prove_cli;
+mod seed;
+mod seed_faults;
 mod snapshot;
 mod snapshot_faults;
 mod tidy;

@@ -21,6 +21,9 @@ pub struct Env {
     pub no_color: bool,
     /// `PATH`, where `fusermount3` is looked for.
     pub path: Option<OsString>,
+    /// `FORGEFS_FAULT`, for tests: a point to fail or die at.
+    #[cfg(feature = "faults")]
+    pub fault: Option<String>,
     /// `DOCKER_HOST`, for `doctor`.
     pub docker_host: Option<OsString>,
 }
@@ -43,6 +46,8 @@ impl Env {
             log: var("FORGEFS_LOG").and_then(|value| value.into_string().ok()),
             no_color: var("NO_COLOR").is_some(),
             path: var("PATH"),
+            #[cfg(feature = "faults")]
+            fault: var("FORGEFS_FAULT").and_then(|value| value.into_string().ok()),
             docker_host: var("DOCKER_HOST"),
         }
     }

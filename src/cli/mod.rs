@@ -98,6 +98,10 @@ pub fn main() -> ExitCode {
         out,
         global,
     };
+    #[cfg(feature = "faults")]
+    if let Some(spec) = &context.env.fault {
+        crate::fault::arm(spec);
+    }
     logging::install(&context, &command);
     match dispatch(&context, command) {
         Ok(outcome) => outcome.into(),
