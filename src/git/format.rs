@@ -153,3 +153,79 @@ fn unknown_extension(key: &str) -> Error {
 fn unsupported(slug: &'static str, message: String) -> Error {
     Error::new(ErrorKind::Unsupported, slug, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r9_unknown_extensions_versions_and_hashes_are_refused() {
+        let v1 = "[core]\nrepositoryformatversion = 1\n";
+        for (text, want) in [
+            ("", Ok(HashKind::Sha1)),
+            ("[core]\n\tbare = false\n", Ok(HashKind::Sha1)),
+            (
+                "[core]\nrepositoryFormatVersion = 0\n[extensions]\nfuture = 1\n",
+                Ok(HashKind::Sha1),
+            ),
+            (&format!("{v1}[extensions]\nnoop\n"), Ok(HashKind::Sha1)),
+            (
+                &format!("{v1}[EXTENSIONS]\nObjectFormat = sha256\n"),
+                Ok(HashKind::Sha256),
+            ),
+            (
+                &format!("[extensions]\nobjectformat = sha256\n{v1}"),
+                Ok(HashKind::Sha256),
+            ),
+            (
+                &format!("{v1}[extensions \"sub\"]\nfuture = 1\n"),
+                Ok(HashKind::Sha1),
+            ),
+            (
+                &format!(
+                    "{v1}[extensions]\npreciousObjects=true\npartialClone=origin\nworktreeConfig\n\
+                          relativeWorktrees=true\nrefStorage=reftable\ncompatObjectFormat=sha256\n"
+                ),
+                Ok(HashKind::Sha1),
+            ),
+            (
+                &format!("{v1}[include]\npath = /etc/passwd\n"),
+                Ok(HashKind::Sha1),
+            ),
+            (
+                &format!("{v1}[extensions]\nfutureMagic = 1\n"),
+                Err("unsupported-extension"),
+            ),
+            (
+                &format!("{v1}[extensions]\nrefStorage = sqlite\n"),
+                Err("unsupported-extension"),
+            ),
+            (
+                &format!("{v1}[extensions]\nobjectFormat = md5\n"),
+                Err("unsupported-object-format"),
+            ),
+            (
+                "[extensions]\nobjectFormat = sha256\n",
+                Err("unsupported-object-format"),
+            ),
+            (
+                "[core]\nrepositoryformatversion = 2\n",
+                Err("unsupported-version"),
+            ),
+            (
+                "[core]\nrepositoryformatversion = -1\n",
+                Err("unsupported-version"),
+            ),
+            ("[core\n", Err("bad-config")),
+        ] {
+            let got = Format::read(text.as_bytes());
+            let got = got
+                .as_ref()
+                .map(|format| format.hash_kind)
+                .map_err(Error::slug);
+            assert_eq!(got, want, "{text}");
+        }
+        let error = Format::read(format!("{v1}[extensions]\nfutureMagic = 1\n").as_bytes());
+        assert!(error.unwrap_err().to_string().contains("futureMagic"));
+    }
+}

@@ -295,3 +295,102 @@ fn not_a_root(path: &Path, why: &str) -> Error {
     )
     .at(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "real git makes what is tested")]
+    fn git(dir: &Path, args: &[&str]) {
+        let status = std::process::Command::new("git")
+            .current_dir(dir)
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=b",
+                "-c",
+                "protocol.file.allow=always",
+            ])
+            .args(args)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .status();
+        assert!(status.unwrap().success(), "git {args:?}");
+    }
+
+    fn slug(path: &Path) -> &'static str {
+        Repository::open(path).map_or_else(|error| error.slug(), |_| "ok")
+    }
+
+    #[test]
+    fn r2_every_form_of_a_root_opens_and_nothing_else_does() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path();
+        git(top, &["init", "-q", "main"]);
+        let main = top.join("main");
+        git(&main, &["commit", "-q", "--allow-empty", "-m", "1"]);
+        git(top, &["clone", "-q", "--bare", "main", "bare"]);
+        git(
+            top,
+            &[
+                "clone",
+                "-q",
+                "--separate-git-dir=apart",
+                "main",
+                "separate",
+            ],
+        );
+        git(&main, &["worktree", "add", "-q", "../linked"]);
+        git(&main, &["submodule", "--quiet", "add", "../bare", "sub"]);
+        std::os::unix::fs::symlink("main", top.join("link")).unwrap();
+        std::fs::create_dir_all(main.join("src/deep")).unwrap();
+        std::fs::write(top.join("file"), "").unwrap();
+        let moved = top.join("moved");
+        for (path, work_tree) in [
+            ("main", Some("main")),
+            ("link", Some("main")),
+            ("main/", Some("main")),
+            ("main/.git", Some("main")),
+            ("bare", None),
+            ("apart", None),
+            ("separate", Some("separate")),
+            ("linked", Some("linked")),
+            ("main/sub", Some("main/sub")),
+            ("main/.git/worktrees/linked", None),
+        ] {
+            let opened = Repository::open(&top.join(path)).expect(path);
+            let canonical = |path| std::fs::canonicalize(top.join(path)).unwrap();
+            assert_eq!(opened.work_tree, work_tree.map(canonical), "{path}");
+            let head = std::fs::read_to_string(opened.common_dir.join("HEAD"));
+            assert!(head.is_ok(), "{path}");
+        }
+        let identity = |path| {
+            Repository::open(&top.join(path))
+                .unwrap()
+                .identity()
+                .unwrap()
+        };
+        assert_eq!(identity("main"), identity("linked"));
+        assert_ne!(identity("main"), identity("bare"));
+        for path in [
+            "main/src",
+            "main/src/deep",
+            "file",
+            "nowhere",
+            ".",
+            "main/.git/refs",
+        ] {
+            assert_eq!(slug(&top.join(path)), "not-a-repository-root", "{path}");
+        }
+        // A worktree that its repository does not know, and a .git file that leads nowhere.
+        git(top, &["clone", "-q", "main", "other"]);
+        std::fs::create_dir(&moved).unwrap();
+        std::fs::copy(top.join("linked/.git"), moved.join(".git")).unwrap();
+        assert_eq!(slug(&moved), "not-a-repository-root");
+        for text in ["gitdir: ../src\n", "gitdir: \n", "nonsense", ""] {
+            std::fs::write(moved.join(".git"), text).unwrap();
+            assert_eq!(slug(&moved), "not-a-repository-root", "{text:?}");
+        }
+    }
+}

@@ -104,13 +104,11 @@ impl Store {
                     if !visited.insert(offset) {
                         return Err(pack.damage(offset, "is a delta that depends on itself"));
                     }
+                    // A base outside the pack is not a base: git says the same of thin packs at rest.
+                    offset = pack
+                        .find(&base)?
+                        .ok_or_else(|| Fault::MissingBase(pack.name(), base))?;
                     deltas.push(step);
-                    // The base must be in the same pack, as git has it: only a thin pack in
-                    // transit has its bases elsewhere, and none is legal at rest.
-                    let Ok(Some(base_offset)) = pack.find(&base) else {
-                        return Err(Fault::MissingBase(pack.name(), base));
-                    };
-                    offset = base_offset;
                 }
             }
             if deltas.len() > CHAIN_MAX {
