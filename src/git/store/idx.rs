@@ -76,17 +76,14 @@ impl Idx {
         self.fanout.total()
     }
 
-    /// Returns whether it is held in memory.
+    /// Returns whether it is held in memory, now or once it is searched often.
     pub(super) fn is_in_memory(&self) -> bool {
-        matches!(self.table, Table::Memory(_))
+        !matches!(self.table, Table::File(_))
     }
 
     /// Returns how many bytes of memory its table takes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        match &self.table {
-            Table::Memory(bytes) => bytes.len() as u64,
-            Table::File(_) => 0,
-        }
+        self.table.memory_bytes()
     }
 
     /// Returns the offset that the index gives for `id`.
@@ -121,6 +118,9 @@ impl Idx {
 
     /// Returns all offsets in ascending order.
     pub(super) fn sorted_offsets(&self) -> io::Result<Box<[u64]>> {
+        if self.table.load().is_none() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let mut offsets = (0..self.len())
             .map(|number| self.offset(number))
             .collect::<io::Result<Box<[u64]>>>()?;

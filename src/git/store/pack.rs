@@ -39,7 +39,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Reads a table whole while the budget lasts, else leaves it on disk.
+    /// Makes a table that is held in memory while the budget lasts, else left on disk.
     pub(super) fn load_table(&self, file: StoreFile) -> io::Result<Table> {
         let len = file.len()?;
         let before = self.table_bytes.fetch_add(len, Ordering::Relaxed);
@@ -50,15 +50,9 @@ impl Shared {
             self.table_bytes.fetch_sub(len, Ordering::Relaxed);
             return Ok(Table::File(file));
         };
-        let mut bytes = vec![0; whole].into_boxed_slice();
-        let read = file
-            .open()
-            .and_then(|open| read_exact_at(&open, &mut bytes, 0));
-        if let Err(error) = read {
+        Table::in_memory(file, whole).inspect_err(|_| {
             self.table_bytes.fetch_sub(len, Ordering::Relaxed);
-            return Err(error);
-        }
-        Ok(Table::Memory(bytes))
+        })
     }
 }
 

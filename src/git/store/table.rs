@@ -2,6 +2,8 @@
 //! in memory or behind `pread`, the fan-out, and the search.
 
 use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::files::{StoreFile, read_exact_at};
 
@@ -13,32 +15,113 @@ const PROBE_BYTES: u64 = 8 << 10;
 pub(super) enum Table {
     /// Read whole.
     Memory(Box<[u8]>),
+    /// Read whole once it is searched often: the first byte of a mount needs a handful of searches,
+    /// and reading 14 MB for them would make it wait as long as the repository is large.
+    Later(Box<Later>),
     /// Too large to hold: read piece by piece.
     File(StoreFile),
 }
 
+/// Tables up to this size are read whole at once: no dearer than a few probes. Small in tests, so
+/// that their repositories have tables of both sorts.
+const AT_ONCE_BYTES_MAX: u64 = if cfg!(test) { 2 << 10 } else { 256 << 10 };
+/// Searches of a larger table before it is read whole.
+const SEARCHES_BEFORE_LOADING: u32 = 64;
+
+/// A table that is not in memory yet.
+#[derive(Debug)]
+pub(super) struct Later {
+    file: StoreFile,
+    len: usize,
+    searches: AtomicU32,
+    /// `None` inside where reading it whole failed: then it is probed, and each probe tells why.
+    bytes: OnceLock<Option<Box<[u8]>>>,
+}
+
 impl Table {
+    /// Makes the table of a file of `len` bytes that may be held in memory.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn in_memory(file: StoreFile, len: usize) -> io::Result<Self> {
+        if len as u64 <= AT_ONCE_BYTES_MAX {
+            return read_whole(&file, len).map(Self::Memory);
+        }
+        Ok(Self::Later(Box::new(Later {
+            file,
+            len,
+            searches: AtomicU32::new(0),
+            bytes: OnceLock::new(),
+        })))
+    }
+
+    /// Returns the bytes, read now if they were not; `None` where they are not to be held or cannot
+    /// be read.
+    pub(super) fn load(&self) -> Option<&[u8]> {
+        match self {
+            Self::Memory(bytes) => Some(bytes),
+            Self::Later(later) => {
+                let read = || read_whole(&later.file, later.len).ok();
+                later.bytes.get_or_init(read).as_deref()
+            }
+            Self::File(_) => None,
+        }
+    }
+
+    /// Returns the bytes where they are in memory already.
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Memory(bytes) => Some(bytes),
+            Self::Later(later) => later.bytes.get()?.as_deref(),
+            Self::File(_) => None,
+        }
+    }
+
+    /// Returns the bytes for a search, which is counted.
+    fn bytes_for_search(&self) -> Option<&[u8]> {
+        if let Self::Later(later) = self
+            && later.bytes.get().is_none()
+            && later.searches.fetch_add(1, Ordering::Relaxed) < SEARCHES_BEFORE_LOADING
+        {
+            return None;
+        }
+        self.load()
+    }
+
+    /// Returns how many bytes of memory are set aside for it.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::Later(later) => later.len as u64,
+            Self::File(_) => 0,
+        }
+    }
+
     /// Returns the number of bytes.
     pub(super) fn len(&self) -> io::Result<u64> {
         match self {
             Self::Memory(bytes) => Ok(bytes.len() as u64),
+            Self::Later(later) => Ok(later.len as u64),
             Self::File(file) => file.len(),
         }
     }
 
     /// Fills `buf` from `offset`.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        match self {
-            Self::Memory(bytes) => {
-                let part = usize::try_from(offset)
-                    .ok()
-                    .and_then(|at| bytes.get(at..at.checked_add(buf.len())?))
-                    .ok_or(io::ErrorKind::UnexpectedEof)?;
-                buf.copy_from_slice(part);
-                Ok(())
-            }
-            Self::File(file) => read_exact_at(&*file.open()?, buf, offset),
+        if let Some(bytes) = self.bytes() {
+            let part = usize::try_from(offset)
+                .ok()
+                .and_then(|at| bytes.get(at..at.checked_add(buf.len())?))
+                .ok_or(io::ErrorKind::UnexpectedEof)?;
+            buf.copy_from_slice(part);
+            return Ok(());
         }
+        let file = match self {
+            Self::Memory(_) => return Ok(()),
+            Self::Later(later) => &later.file,
+            Self::File(file) => file,
+        };
+        read_exact_at(&*file.open()?, buf, offset)
     }
 
     /// Reads a big-endian number of 4 bytes.
@@ -65,6 +148,12 @@ impl Table {
         }
         Ok(fanout.is_sorted().then_some(Fanout(fanout)))
     }
+}
+
+fn read_whole(file: &StoreFile, len: usize) -> io::Result<Box<[u8]>> {
+    let mut bytes = vec![0; len].into_boxed_slice();
+    read_exact_at(&*file.open()?, &mut bytes, 0)?;
+    Ok(bytes)
 }
 
 /// For each first byte of an id, how many ids are not above it.
@@ -107,7 +196,7 @@ pub(super) fn find(
         return Ok(None);
     };
     let (mut low, mut high) = fanout.range(*first);
-    if let Table::Memory(bytes) = table {
+    if let Some(bytes) = table.bytes_for_search() {
         let start = usize::try_from(column.at).unwrap_or(usize::MAX);
         let records = bytes.get(start..).unwrap_or_default();
         let guess = guess(fanout, id);
