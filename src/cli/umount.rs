@@ -40,6 +40,7 @@ pub(super) fn run(context: &Context, args: &UmountArgs) -> Result<Outcome> {
     // A broken state root must not keep a mount alive: its records are advisory.
     let records = match context.mount_records() {
         Ok(records) => records,
+        Err(error) if error.slug() == "state-dir-not-absolute" => return Err(error),
         Err(error) => {
             context.out.note(&format!("no records are read: {error}"));
             None

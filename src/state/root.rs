@@ -113,6 +113,9 @@ impl StateRoot {
             at.push(&name);
             let doing = || format!("cannot make the state root {}", at.display());
             match dir.make_dir(name.as_bytes(), 0o700) {
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(broken(&at, "may not be made by this user").caused_by(e));
+                }
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::io(doing(), e).at(&at));
                 }
