@@ -11,6 +11,7 @@ mod support;
 mod contents;
 mod exec;
 mod faults;
+mod golden;
 mod hang;
 mod lifecycle;
 mod metadata;

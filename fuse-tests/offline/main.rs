@@ -10,6 +10,7 @@ mod support;
 mod cli;
 mod doctor;
 mod fixtures;
+mod golden;
 mod manifest;
 mod prove;
 mod prove_caps;

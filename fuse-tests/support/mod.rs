@@ -11,6 +11,7 @@
 
 pub(crate) mod bad_trees;
 pub(crate) mod command;
+pub(crate) mod golden;
 pub(crate) mod host;
 pub(crate) mod listing;
 pub(crate) mod model;
