@@ -104,16 +104,22 @@ fn without_places(host: &Host, text: &str) -> String {
     let text = text
         .replace(root.trim_end_matches('/'), "HOST")
         .replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    mask_number(&mask_number(&text, "pid "), " B in ")
+}
+
+/// Replaces the number after each `word` by a star.
+fn mask_number(text: &str, word: &str) -> String {
     let mut masked = String::new();
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find("pid ") {
-        let (head, tail) = rest.split_at(at + "pid ".len());
+    let mut rest = text;
+    while let Some(at) = rest.find(word) {
+        let (head, tail) = rest.split_at(at + word.len());
         masked.push_str(head);
-        let digits = tail.chars().take_while(char::is_ascii_digit).count();
-        if digits > 0 {
+        let number = tail.chars().take_while(|c| c.is_ascii_digit() || *c == '.');
+        let len = number.count();
+        if len > 0 {
             masked.push('*');
         }
-        rest = &tail[digits..];
+        rest = &tail[len..];
     }
     masked + rest
 }
