@@ -17,6 +17,7 @@ mod prove_caps;
 mod prove_cli;
 mod seed;
 mod seed_faults;
+mod seed_pack;
 mod snapshot;
 mod snapshot_faults;
 mod tidy;

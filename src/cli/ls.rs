@@ -10,6 +10,8 @@ use super::{Context, Outcome};
 use crate::error::Result;
 use crate::mount::find::{FoundMount, MountState, find_mounts};
 use crate::mount::record::{MountRecord, shown};
+use crate::state::StateRoot;
+use crate::workspace::{ListedLayer, SeedCache};
 
 /// Lists forgefs mounts: live, dead, foreign, with commit, daemon and age.
 #[derive(Debug, Args)]
@@ -105,13 +107,37 @@ pub(super) fn run(context: &Context, _: &LsArgs) -> Result<Outcome> {
     for problem in rows.iter().filter_map(|row| row.problem.as_ref()) {
         context.out.note(problem);
     }
-    let text = match rows.is_empty() {
+    let layers = layers(context)?;
+    let mut text = match rows.is_empty() {
         true => String::new(),
         false => table(rows.iter().map(Row::line)),
     };
-    let record = json!({ "schema": "forgefs.ls/1", "mounts": rows });
+    for layer in layers.iter().filter(|layer| !layer.workspaces.is_empty()) {
+        let short = layer.commit.get(..12).unwrap_or(&layer.commit);
+        for workspace in &layer.workspaces {
+            let workspace = workspace.escape_debug();
+            text.push_str(&format!(
+                "\nlayer of {short} ({}) held by {workspace}",
+                layer.history
+            ));
+        }
+    }
+    let text = text.trim_start_matches('\n').to_owned();
+    let record = json!({ "schema": "forgefs.ls/1", "mounts": rows, "layers": layers });
     context.out.data(&record, &text)?;
     Ok(Outcome::Done)
+}
+
+/// Returns the pack layers of the seed cache; `--mounts` leaves them out.
+fn layers(context: &Context) -> Result<Vec<ListedLayer>> {
+    let path = context.state_path()?;
+    let Some(root) = StateRoot::open_existing(&path, context.env.home.as_deref())? else {
+        return Ok(Vec::new());
+    };
+    match SeedCache::open_existing(&root)? {
+        Some(cache) => cache.list(),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Lays rows out below a heading, each column as wide as its widest word, the last one free.

@@ -8,6 +8,7 @@
 
 #[cfg(test)]
 mod against_git;
+mod large;
 mod output;
 mod prepare;
 
@@ -16,7 +17,8 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::output::{EntryHead, PackOutput};
+use self::large::write_large;
+use self::output::PackOutput;
 use self::prepare::{Batch, Prepared, Preparer};
 use super::{ObjectSource, Oid, PackItem};
 use crate::error::{Error, ErrorKind, IoContext, Result};
@@ -229,55 +231,6 @@ fn write_batch(
         .bytes
         .fetch_add(batch.bytes.len() as u64, Ordering::Relaxed);
     fault::point("pack-written-in-part")
-}
-
-/// Streams an object that is too large to hold; it is compressed anew and a little.
-fn write_large(objects: &dyn ObjectSource, output: &mut PackOutput, item: &PackItem) -> Result<()> {
-    let PackItem { kind, id, size, .. } = *item;
-    let mut entry = output.begin(&id, EntryHead::Whole(kind), size)?;
-    let mut failed = None;
-    let sink = PutSink {
-        put: |bytes: &[u8]| {
-            entry.put(bytes).map_err(|error| {
-                failed = Some(error);
-                std::io::Error::other("the pack cannot be written")
-            })
-        },
-    };
-    let mut encoder = flate2::write::ZlibEncoder::new(sink, flate2::Compression::new(1));
-    let read = objects.read_to(&id, kind, &mut encoder).and_then(|read| {
-        encoder
-            .finish()
-            .doing(|| String::from("cannot write the pack"))?;
-        Ok(read)
-    });
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    if read? != size {
-        return Err(super::source::corrupt(
-            &id,
-            "is not as long as its header says",
-        ));
-    }
-    entry.finish();
-    Ok(())
-}
-
-/// Bytes handed to a closure.
-struct PutSink<F: FnMut(&[u8]) -> std::io::Result<()>> {
-    put: F,
-}
-
-impl<F: FnMut(&[u8]) -> std::io::Result<()>> Write for PutSink<F> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        (self.put)(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

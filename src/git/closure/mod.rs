@@ -2,25 +2,19 @@
 //! trees, each visited once (R82, R124). A tree that spells billions of files is counted, memoised
 //! by tree id, and refused before anything is expanded (R35).
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::Path;
+mod history;
+mod layout;
 
-use super::source::corrupt;
+use std::collections::{HashMap, HashSet};
+
 use super::{Commit, EntryKind, Kind, ObjectSource, Oid, Strictness, check_tree, entries};
 use crate::budget::Budget;
-use crate::error::{Error, ErrorKind, Result};
-use crate::sys::os_name;
+use crate::error::Result;
 
-/// How many commits of the history go along (R82).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum History {
-    /// The one commit.
-    Base,
-    /// Commits less than this many steps away from it, as `git clone --depth` counts.
-    Depth(u32),
-    /// All ancestors that the source has.
-    Full,
-}
+pub use self::history::History;
+pub use self::layout::{Layout, LayoutDirectory, LayoutFile, TreeTotals};
+
+use self::history::walk_commits;
 
 /// The objects of a commit and its history.
 #[derive(Debug)]
@@ -54,50 +48,6 @@ pub struct PackItem {
     /// Where it lies in the source, see [`ObjectSource::place`].
     pub place: Option<u64>,
     /// Bytes of its content, by its header.
-    pub size: u64,
-}
-
-/// What a tree spells when every path is written out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TreeTotals {
-    /// Files, links and submodules.
-    pub files: u64,
-    /// Directories, the root not counted.
-    pub directories: u64,
-    /// Bytes of all blobs, by their headers.
-    pub bytes: u64,
-    /// The same, each file rounded up to whole 4 KiB blocks.
-    pub block_bytes: u64,
-}
-
-/// The base's tree, written out.
-#[derive(Debug, Default)]
-pub struct Layout {
-    /// Directories before what they hold, the root (an empty path) first.
-    pub directories: Vec<LayoutDirectory>,
-    /// Files, links and submodules.
-    pub files: Vec<LayoutFile>,
-}
-
-/// One directory of a [`Layout`].
-#[derive(Debug)]
-pub struct LayoutDirectory {
-    /// Path from the root, without a slash at either end.
-    pub path: Vec<u8>,
-    /// Its tree.
-    pub tree_id: Oid,
-}
-
-/// One file, link or submodule of a [`Layout`].
-#[derive(Debug)]
-pub struct LayoutFile {
-    /// Path from the root.
-    pub path: Vec<u8>,
-    /// What it is; never a directory.
-    pub kind: EntryKind,
-    /// The blob, or the commit of a submodule.
-    pub id: Oid,
-    /// Size of the blob in bytes, by its header; 0 for a submodule.
     pub size: u64,
 }
 
@@ -177,113 +127,11 @@ impl Closure {
         Ok(())
     }
 
-    /// Counts what the base's tree spells, each distinct tree once.
-    fn count(&mut self, objects: &dyn ObjectSource, budget: &mut Budget) -> Result<TreeTotals> {
-        let mut sizes = HashMap::with_capacity(self.blobs.len());
-        let mut known: HashMap<Oid, TreeTotals> = HashMap::new();
-        let mut stack = vec![(self.base.tree_id, false)];
-        let mut depth = 0_u32;
-        while let Some((tree_id, children_known)) = stack.pop() {
-            if children_known {
-                depth = depth.saturating_sub(1);
-            }
-            if known.contains_key(&tree_id) {
-                continue;
-            }
-            if !children_known {
-                budget.check_depth(depth, Path::new(""))?;
-                depth += 1;
-                stack.push((tree_id, true));
-            }
-            let mut totals = TreeTotals::default();
-            for entry in entries(self.base_tree(&tree_id)?, objects.hash_kind()) {
-                let entry = entry?;
-                match entry.kind() {
-                    EntryKind::Directory if !children_known => stack.push((entry.id, false)),
-                    EntryKind::Directory => {
-                        let below = known
-                            .get(&entry.id)
-                            .copied()
-                            .ok_or_else(|| corrupt(&entry.id, "is a tree that holds itself"))?;
-                        totals.directories = totals.directories.saturating_add(1);
-                        totals.add(below);
-                    }
-                    EntryKind::Submodule => totals.files = totals.files.saturating_add(1),
-                    EntryKind::File { .. } | EntryKind::Symlink if children_known => {
-                        let bytes = match sizes.get(&entry.id) {
-                            Some(bytes) => *bytes,
-                            None => {
-                                let bytes = objects.size(&entry.id)?;
-                                sizes.insert(entry.id, bytes);
-                                bytes
-                            }
-                        };
-                        totals.add(TreeTotals {
-                            files: 1,
-                            directories: 0,
-                            bytes,
-                            block_bytes: bytes.div_ceil(4096).saturating_mul(4096),
-                        });
-                    }
-                    EntryKind::File { .. } | EntryKind::Symlink => {}
-                }
-            }
-            if children_known {
-                known.insert(tree_id, totals);
-            }
-        }
-        self.sizes = sizes;
-        let totals = known.get(&self.base.tree_id).copied().unwrap_or_default();
-        let root = Path::new("");
-        budget.spend_entries(totals.files.saturating_add(totals.directories), root)?;
-        budget.spend_bytes(totals.bytes, root)?;
-        Ok(totals)
-    }
-
     fn base_tree(&self, tree_id: &Oid) -> Result<&[u8]> {
         self.base_trees
             .get(tree_id)
             .map(Vec::as_slice)
             .ok_or_else(|| super::source::missing(tree_id))
-    }
-
-    /// Writes the base's tree out: every directory, file, link and submodule with its path. The
-    /// walk's budget has bounded how many there are.
-    ///
-    /// # Errors
-    /// `missing-object`, `corrupt-object` where a blob's size cannot be told.
-    pub fn layout(&self, objects: &dyn ObjectSource) -> Result<Layout> {
-        let mut layout = Layout::default();
-        let mut stack = vec![(Vec::new(), self.base.tree_id)];
-        while let Some((path, tree_id)) = stack.pop() {
-            for entry in entries(self.base_tree(&tree_id)?, objects.hash_kind()) {
-                let entry = entry?;
-                let mut below = path.clone();
-                if !below.is_empty() {
-                    below.push(b'/');
-                }
-                below.extend_from_slice(entry.name);
-                let kind = entry.kind();
-                if kind == EntryKind::Directory {
-                    stack.push((below, entry.id));
-                    continue;
-                }
-                let size = match kind {
-                    EntryKind::Submodule => 0,
-                    _ => self
-                        .size(objects, &entry.id)
-                        .map_err(|e| e.at(Path::new(os_name(&below))))?,
-                };
-                layout.files.push(LayoutFile {
-                    path: below,
-                    kind,
-                    id: entry.id,
-                    size,
-                });
-            }
-            layout.directories.push(LayoutDirectory { path, tree_id });
-        }
-        Ok(layout)
     }
 
     /// Returns all objects in the order a pack holds them: commits, trees, blobs, each kind in the
@@ -333,83 +181,6 @@ impl Closure {
     pub fn object_count(&self) -> usize {
         self.commits.len() + self.trees.len() + self.blobs.len()
     }
-}
-
-impl TreeTotals {
-    fn add(&mut self, other: Self) {
-        self.files = self.files.saturating_add(other.files);
-        self.directories = self.directories.saturating_add(other.directories);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.block_bytes = self.block_bytes.saturating_add(other.block_bytes);
-    }
-}
-
-struct Commits {
-    ids: Vec<Oid>,
-    roots: Vec<Oid>,
-    shallow: Vec<Oid>,
-    truncated: bool,
-}
-
-/// Breadth first, so that a commit's level is its least distance from the base.
-fn walk_commits(
-    objects: &dyn ObjectSource,
-    base: &Commit,
-    history: History,
-    source_shallow: &HashSet<Oid>,
-) -> Result<Commits> {
-    let levels_max = match history {
-        History::Base => 1,
-        History::Depth(0) => {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                "usage",
-                "a history of 0 commits holds nothing; give 1 or more",
-            ));
-        }
-        History::Depth(levels) => levels,
-        History::Full => u32::MAX,
-    };
-    let mut out = Commits {
-        ids: Vec::new(),
-        roots: Vec::new(),
-        shallow: Vec::new(),
-        truncated: false,
-    };
-    let mut seen = HashSet::from([base.id]);
-    let mut ends = Vec::new();
-    let mut queue = VecDeque::from([(base.id, 1_u32)]);
-    while let Some((id, level)) = queue.pop_front() {
-        let commit = if id == base.id {
-            base.clone()
-        } else {
-            let bytes = objects.read(&id, Kind::Commit)?;
-            Commit::parse(id, &bytes, objects.hash_kind())?
-        };
-        out.ids.push(id);
-        out.roots.push(commit.tree_id);
-        let is_cut_in_source = source_shallow.contains(&id) && !commit.parent_ids.is_empty();
-        if level >= levels_max || is_cut_in_source {
-            out.truncated |= is_cut_in_source && level < levels_max;
-            if !commit.parent_ids.is_empty() {
-                ends.push((id, commit.parent_ids));
-            }
-            continue;
-        }
-        for parent in commit.parent_ids {
-            if seen.insert(parent) {
-                queue.push_back((parent, level + 1));
-            }
-        }
-    }
-    let included: HashSet<Oid> = out.ids.iter().copied().collect();
-    out.shallow = ends
-        .into_iter()
-        .filter(|(_, parents)| parents.iter().any(|parent| !included.contains(parent)))
-        .map(|(id, _)| id)
-        .collect();
-    out.shallow.sort_unstable();
-    Ok(out)
 }
 
 #[cfg(test)]
