@@ -104,13 +104,16 @@ impl ForgeFs {
             }
         }
         let first = usize::try_from(offset.saturating_sub(DOTS)).unwrap_or(usize::MAX);
+        if first >= directory.len() {
+            // Asked for what follows the end, the kernel has made inodes of all that stands before.
+            self.read_ahead.note_listed(&directory);
+        }
         for index in first..directory.len() {
             let next = (index as u64).saturating_add(DOTS + 1);
             if add(Listed::Entry(&directory, index), next) {
                 return Ok(());
             }
         }
-        self.read_ahead.note_listed(&directory);
         Ok(())
     }
 

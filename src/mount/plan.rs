@@ -29,6 +29,9 @@ const STREAMS_MAX: usize = 8;
 /// What a file costs besides its bytes, so that a window of small files is not endless.
 const FILE_COST: u64 = 1024;
 
+/// Entries that are looked at in one go; what was given already costs no budget.
+const STEPS_MAX: u32 = 4096;
+
 /// After so many other reads, a file that is read again was dropped from the page cache.
 const FORGOTTEN_AFTER: u64 = 64;
 
@@ -187,7 +190,10 @@ impl Plans {
         };
         stream.sign = None;
         let half = stream.budget / 2;
-        while stream.budget > 0 {
+        for _ in 0..STEPS_MAX {
+            if stream.budget == 0 {
+                break;
+            }
             let Some(entry) = stream.directory.entry(stream.next) else {
                 // The end of a directory: on with what follows it in the directory above.
                 let Ok(above) = snapshot.entry(stream.directory.ino()) else {
