@@ -241,3 +241,108 @@ fn r8_what_replaces_the_path_after_opening_is_not_read() {
     let store = opened.store(&StoreOptions::default()).unwrap();
     assert_eq!(store.read(&id, Kind::Blob).unwrap(), b"good");
 }
+
+/// A repository whose blobs are larger than what may be held, whole and as deltas on each other.
+#[test]
+fn r46_objects_over_the_limit_are_streamed_with_their_bases_in_files() {
+    let top = tempfile::tempdir().unwrap();
+    git(top.path(), &["init", "-q", "repo"]);
+    let repo = top.path().join("repo");
+    let mut state = 1_u32;
+    let mut content: Vec<u8> = (0..6 << 20)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 29) as u8
+        })
+        .collect();
+    for version in 0..4 {
+        content.splice(1000 * version..1000 * version, *b"a few more bytes");
+        let _ = git_with_input(&repo, &["hash-object", "-w", "--stdin"], &content);
+        std::fs::write(repo.join(format!("v{version}")), &content).unwrap();
+    }
+    let spool_dir = top.path().join("spool");
+    std::fs::create_dir(&spool_dir).unwrap();
+    let options = StoreOptions {
+        base_cache_bytes: 1 << 20,
+        object_bytes_max: 1 << 20,
+        spool_dir: Some(spool_dir.clone()),
+    };
+    let compare = || {
+        let store = open(&repo, &options);
+        for Told { id, kind, content } in all_objects(&repo) {
+            let mut streamed = Vec::new();
+            let size = store.read_to(&id, kind, &mut streamed).unwrap();
+            assert_eq!(size, content.len() as u64);
+            assert!(streamed == content, "{id}");
+            let whole = store.read(&id, kind).map_err(|error| error.slug());
+            match content.len() > 1 << 20 {
+                true => assert_eq!(whole, Err("object-too-large")),
+                false => assert!(whole == Ok(content)),
+            }
+        }
+        assert_eq!(std::fs::read_dir(&spool_dir).unwrap().count(), 0);
+    };
+    compare();
+    git(&repo, &["add", "-A"]);
+    git(&repo, &["commit", "-q", "-m", "all"]);
+    git(
+        &repo,
+        &[
+            "-c",
+            "core.bigFileThreshold=1g",
+            "repack",
+            "-adfq",
+            "--window=5",
+        ],
+    );
+    let idx = git(&repo, &["rev-parse", "--git-path", "objects/pack"]);
+    let listing = std::fs::read_dir(repo.join(idx)).unwrap();
+    let idx = listing
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|ext| ext == "idx"))
+        .unwrap();
+    let chains = git(&repo, &["verify-pack", "-s", idx.to_str().unwrap()]);
+    assert!(chains.contains("chain length = 2"), "{chains}");
+    compare();
+    // Small enough to hold, on a base that is not.
+    let small = content[..500_000].to_vec();
+    std::fs::write(repo.join("small"), &small).unwrap();
+    git(&repo, &["add", "-A"]);
+    git(&repo, &["commit", "-q", "-m", "small"]);
+    git(
+        &repo,
+        &[
+            "-c",
+            "core.bigFileThreshold=1g",
+            "repack",
+            "-adfq",
+            "--window=9",
+        ],
+    );
+    compare();
+}
+
+#[test]
+fn many_threads_read_the_same_objects() {
+    let top = tempfile::tempdir().unwrap();
+    let repo = make(top.path(), "sha1");
+    git(&repo, &["repack", "-adfq", "--depth=50"]);
+    let told = all_objects(&repo);
+    let options = StoreOptions {
+        base_cache_bytes: 64 << 10,
+        ..StoreOptions::default()
+    };
+    let store = open(&repo, &options);
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let (store, told) = (&store, &told);
+            scope.spawn(move || {
+                for number in 0..told.len() {
+                    let Told { id, kind, content } = &told[(number * 7 + thread * 13) % told.len()];
+                    assert_eq!(&store.read(id, *kind).unwrap(), content);
+                    assert_eq!(store.size(id).unwrap(), content.len() as u64);
+                }
+            });
+        }
+    });
+}

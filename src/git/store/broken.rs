@@ -164,7 +164,8 @@ fn r6_a_pack_cut_short_while_open_is_an_error_for_what_was_cut_off() {
     file.set_len(whole.len() as u64 / 2).unwrap();
     let errors = count_errors(&store, &told);
     assert!(errors > 0 && errors < told.len(), "{errors}");
-    assert_eq!(count_errors(&open(&repo, &no_cache), &told), errors);
+    // A store opened now takes the last bytes for the pack's check sum: one object more at most.
+    assert!(count_errors(&open(&repo, &no_cache), &told).abs_diff(errors) <= 1);
     file.set_len(100).unwrap();
     assert!(count_errors(&store, &told) >= told.len() - 2);
     file.write_all_at(&whole, 0).unwrap();
@@ -183,6 +184,16 @@ fn r5_of_several_copies_any_good_one_will_do() {
     let store = open(&repo, &StoreOptions::default());
     for Told { id, kind, content } in &told {
         assert_eq!(&store.read(id, *kind).unwrap(), content, "{id}");
+    }
+    // What is streamed cannot be taken back, so a wrong copy costs one attempt and no more.
+    for Told { id, kind, content } in &told {
+        let mut streamed = Vec::new();
+        let mut attempts = (0..2).filter_map(|_| {
+            streamed.clear();
+            store.read_to(id, *kind, &mut streamed).ok()
+        });
+        assert_eq!(attempts.next(), Some(content.len() as u64), "{id}");
+        assert_eq!(&streamed, content, "{id}");
     }
     git(&repo, &["prune-packed"]);
     assert!(count_errors(&store, &told) > 0);

@@ -24,6 +24,7 @@ mod pack;
 pub(super) mod parsers;
 mod raw;
 mod resolve;
+mod spooled;
 mod stream;
 mod table;
 
@@ -84,6 +85,7 @@ pub struct Store {
     options: StoreOptions,
     absent_alternates: Vec<String>,
     is_partial: bool,
+    known_bad: stream::KnownBad,
 }
 
 impl Store {
@@ -129,6 +131,7 @@ impl Store {
             options: options.clone(),
             absent_alternates,
             is_partial,
+            known_bad: stream::KnownBad::default(),
         })
     }
 
@@ -310,19 +313,7 @@ impl ObjectSource for Store {
         if kind == Kind::Tree && self.is_empty_tree(id) {
             return Ok(0);
         }
-        let mut out = Counting { out, count: 0 };
-        self.each_copy(id, &mut |copy, scratch| {
-            let (found, size) = self
-                .stream_copy(copy, id, scratch, &mut out)
-                .map_err(|fault| match fault {
-                    // What went out cannot be taken back, so another copy is for the next time.
-                    fault if out.count > 0 => {
-                        Fault::Final(fault.about(id, self.options.object_bytes_max))
-                    }
-                    fault => fault,
-                })?;
-            of_kind(id, found, kind, size)
-        })
+        self.stream_any(id, kind, out)
     }
 
     fn place(&self, id: &Oid) -> Option<u64> {
@@ -341,22 +332,4 @@ fn of_kind<T>(id: &Oid, found: Kind, wanted: Kind, result: T) -> Result<T, Fault
         return Ok(result);
     }
     Err(Fault::Final(wrong_kind(id, found, wanted)))
-}
-
-/// Counts what went out.
-struct Counting<'a> {
-    out: &'a mut dyn Write,
-    count: u64,
-}
-
-impl Write for Counting<'_> {
-    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-        let count = self.out.write(buf)?;
-        self.count += count as u64;
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
 }

@@ -1,66 +1,78 @@
 //! Objects that are not to be held in memory (R46): streamed through the hash to whoever asked,
 //! with the bases of deltas in unlinked temporary files.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::{Kind, ObjectHasher, Oid};
-use super::Store;
+use super::cache::Place;
 use super::copies::Copy;
-use super::delta::{self, SIZES_BYTES_MAX};
 use super::fault::Fault;
-use super::files::read_exact_at;
 use super::inflate::Scratch;
 use super::loose::{Loose, pump};
 use super::pack::{Extent, Pack};
 use super::resolve::{Root, Step, WORK_BYTES_MAX};
-use crate::error::Error;
+use super::spooled::{DeltaReader, Sink, Spooled};
+use super::{Store, of_kind};
+use crate::error::{Error, Result as StoreResult};
+
+/// Wrong copies that are remembered at most.
+const KNOWN_BAD_MAX: usize = 1024;
 
 /// Bases up to this many bytes stay in memory.
 const MEMORY_BYTES_MAX: u64 = 4 << 20;
 
-/// Bytes copied from a spooled base at a time.
-const COPY_BYTES: usize = 64 << 10;
+/// Packed copies that turned out to be wrong when part of them had gone out already, so that the
+/// next attempt begins with another copy.
+#[derive(Debug, Default)]
+pub(super) struct KnownBad(Mutex<HashSet<Place>>);
 
-/// Returns the fault for an asker who cannot take the bytes: no other copy helps.
-pub(super) fn output_failed(error: io::Error) -> Fault {
-    Fault::Final(Error::io("cannot write the object out", error))
-}
-
-/// A base, in memory or in an unlinked file.
-enum Spooled {
-    Memory(Vec<u8>),
-    File(File, u64),
-}
-
-impl Spooled {
-    fn len(&self) -> u64 {
-        match self {
-            Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(_, len) => *len,
-        }
-    }
-}
-
-/// Where the pieces of an object go as it is built.
-struct Sink<'a> {
-    hasher: Option<ObjectHasher>,
-    out: &'a mut dyn Write,
-    len: u64,
-}
-
-impl Sink<'_> {
-    fn put(&mut self, piece: &[u8]) -> Result<(), Fault> {
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(piece);
-        }
-        self.len += piece.len() as u64;
-        self.out.write_all(piece).map_err(output_failed)
+impl KnownBad {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Store {
+    /// Streams the first good copy of `id` to `out` and returns its size.
+    pub(super) fn stream_any(&self, id: &Oid, kind: Kind, out: &mut dyn Write) -> StoreResult<u64> {
+        let mut out = Counting { out, count: 0 };
+        let mut skipped = Vec::new();
+        let result = self.each_copy(id, &mut |copy, scratch| {
+            let place = match copy {
+                Copy::Packed(pack, offset) => Some((pack.ordinal, *offset)),
+                Copy::Loose(_) => None,
+            };
+            if let Some(place) = place.filter(|place| self.known_bad.lock().contains(place)) {
+                skipped.push(place);
+                return Err(copy.mismatch());
+            }
+            let streamed = self.stream_copy(copy, id, scratch, &mut out);
+            let (found, size) = streamed.map_err(|fault| match fault {
+                // What went out cannot be taken back: another copy is for the next time.
+                Fault::Corrupt(_) | Fault::Io(..) if out.count > 0 => {
+                    let mut known_bad = self.known_bad.lock();
+                    if known_bad.len() >= KNOWN_BAD_MAX {
+                        known_bad.clear();
+                    }
+                    known_bad.extend(place);
+                    Fault::Final(fault.about(id, self.options.object_bytes_max))
+                }
+                fault => fault,
+            })?;
+            of_kind(id, found, kind, size)
+        });
+        if result.is_err() {
+            // No other copy was good either: they are looked at again the next time.
+            let mut known_bad = self.known_bad.lock();
+            for place in skipped {
+                known_bad.remove(&place);
+            }
+        }
+        result
+    }
+
     /// Streams one copy of `id` to `out` and returns kind and size; verified when it returns `Ok`.
     pub(super) fn stream_copy(
         &self,
@@ -191,154 +203,20 @@ fn stream_entry(
     pump(&mut inflater, step.entry.header.size, &what, piece)
 }
 
-/// A delta that is inflated while it is applied: deltas of huge objects may be huge themselves.
-struct DeltaReader<'a> {
-    stream: BufReader<io::Take<super::inflate::Inflater<'a>>>,
-    sizes: delta::Sizes,
-    step: &'a Step,
+/// Counts what went out.
+struct Counting<'a> {
+    out: &'a mut dyn Write,
+    count: u64,
 }
 
-impl<'a> DeltaReader<'a> {
-    fn new(step: &'a Step, file: &'a File, scratch: &'a mut Scratch) -> Result<Self, Fault> {
-        let inflater = scratch.stream(file, step.entry.data.clone());
-        let mut stream =
-            BufReader::with_capacity(COPY_BYTES, inflater.take(step.entry.header.size));
-        let mut head = Vec::new();
-        let sizes = loop {
-            let mut byte = [0];
-            stream
-                .read_exact(&mut byte)
-                .map_err(|error| step.reading(error))?;
-            head.extend_from_slice(&byte);
-            match delta::sizes(&head) {
-                Ok(sizes) => break sizes,
-                Err(_) if head.len() < SIZES_BYTES_MAX => {}
-                Err(why) => return Err(step.damage(why)),
-            }
-        };
-        Ok(Self {
-            stream,
-            sizes,
-            step,
-        })
+impl Write for Counting<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(buf)?;
+        self.count += count as u64;
+        Ok(count)
     }
 
-    /// Applies it to `base`, piece by piece.
-    fn apply(&mut self, base: &Spooled, sink: &mut Sink<'_>) -> Result<(), Fault> {
-        let mut code = [0];
-        let mut buf = vec![0; COPY_BYTES];
-        let start = sink.len;
-        while self.read(&mut code)? > 0 {
-            let [code] = code;
-            let mut instruction = [0; 8];
-            let args = if code & 0x80 != 0 {
-                (code & 0x7f).count_ones() as usize
-            } else {
-                0
-            };
-            if let Some((first, rest)) = instruction.split_first_mut() {
-                *first = code;
-                let rest = rest.get_mut(..args).unwrap_or_default();
-                if self.read(rest)? < args {
-                    return Err(self
-                        .step
-                        .damage("is a delta that ends within an instruction"));
-                }
-            }
-            if code & 0x80 == 0 {
-                self.insert(usize::from(code), &mut buf, sink)?;
-            } else {
-                let mut bytes = instruction.get(..=args).unwrap_or_default();
-                let parsed = delta::next_instruction(&mut bytes);
-                if let Ok(Some(delta::Instruction::Copy { from, len })) = parsed {
-                    self.copy(base, from, len, &mut buf, sink)?;
-                }
-            }
-            if sink.len - start > self.sizes.result {
-                break;
-            }
-        }
-        if sink.len - start != self.sizes.result {
-            return Err(self
-                .step
-                .damage("is a delta that does not produce the size it says"));
-        }
-        Ok(())
-    }
-
-    fn insert(&mut self, len: usize, buf: &mut [u8], sink: &mut Sink<'_>) -> Result<(), Fault> {
-        if len == 0 {
-            return Err(self
-                .step
-                .damage("is a delta with the reserved instruction 0"));
-        }
-        let bytes = buf.get_mut(..len).unwrap_or_default();
-        if self.read(bytes)? < len {
-            return Err(self
-                .step
-                .damage("is a delta that ends within an instruction"));
-        }
-        sink.put(bytes)
-    }
-
-    fn copy(
-        &self,
-        base: &Spooled,
-        from: usize,
-        len: usize,
-        buf: &mut [u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), Fault> {
-        if from
-            .checked_add(len)
-            .is_none_or(|end| end as u64 > base.len())
-        {
-            return Err(self
-                .step
-                .damage("is a delta that copies from beyond its base"));
-        }
-        match base {
-            Spooled::Memory(bytes) => sink.put(bytes.get(from..from + len).unwrap_or_default()),
-            Spooled::File(file, _) => {
-                let mut at = from as u64;
-                let mut left = len;
-                while left > 0 {
-                    let piece = left.min(buf.len());
-                    let space = buf.get_mut(..piece).unwrap_or_default();
-                    read_exact_at(file, space, at).map_err(|error| {
-                        Fault::Final(Error::io("cannot read a spooled delta base", error))
-                    })?;
-                    sink.put(space)?;
-                    at += piece as u64;
-                    left -= piece;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Reads until `buf` is full or the delta ends.
-    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Fault> {
-        let mut done = 0;
-        while done < buf.len() {
-            let rest = buf.get_mut(done..).unwrap_or_default();
-            match self.stream.read(rest) {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(error) => return Err(self.step.reading(error)),
-            }
-        }
-        Ok(done)
-    }
-}
-
-impl Step {
-    fn damage(&self, why: &str) -> Fault {
-        self.pack.damage(self.offset, why)
-    }
-
-    fn reading(&self, error: io::Error) -> Fault {
-        let what = format!("{} at offset {}", self.pack.name(), self.offset);
-        Fault::reading(what, error)
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
