@@ -171,3 +171,45 @@ fn the_first_status_of_an_overlay_workspace_opens_no_file() {
     }
     end(&host, &host.path("w"));
 }
+
+#[test]
+fn an_ordinary_user_works_in_a_user_namespace_of_its_own() {
+    need!(NonRoot);
+    let host = Host::new();
+    let (repo, commit_id) = history(&host);
+    let program = host.path("forgefs");
+    std::fs::copy(crate::support::forgefs_program(), &program).unwrap();
+    Run::new("chown")
+        .args(["-R", "1000:1000"])
+        .arg(host.path("."))
+        .ok();
+    let script = "cd \"$1\" && ./forgefs seed \"$2\" \"$3\" \"$1/w\" --worktree overlay --mount \
+                  && cd w/merged && git status --porcelain && echo more >> a && mv d/b d/c \
+                  && rm -r d/e && git add -A && git -c user.name=A -c user.email=a@b commit -qm m \
+                  && git fsck --full && git gc -q && git status --porcelain && ls d \
+                  && cd \"$1\" && umount w/merged && ./forgefs umount w/source";
+    let words = [
+        "--reuid=1000",
+        "--regid=1000",
+        "--clear-groups",
+        "unshare",
+        "-Urm",
+        "sh",
+        "-euc",
+    ];
+    let run = host
+        .run("setpriv")
+        .args(words)
+        .args([script, "sh"])
+        .arg(host.path("."))
+        .arg(repo.path())
+        .arg(&commit_id)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .run();
+    run.exits(0);
+    assert!(
+        run.out().lines().any(|line| line == "c"),
+        "{}",
+        run.report()
+    );
+}

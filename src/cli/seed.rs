@@ -47,6 +47,9 @@ pub struct SeedArgs {
     /// What is written: a workspace, seed.pack with seed.json, or one tar
     #[arg(long, value_enum, default_value = "repo")]
     pub format: Format,
+    /// Hash the pack layer of an overlay workspace even where it was checked before
+    #[arg(long)]
+    pub verify: bool,
     /// Do without the seed cache; an overlay workspace cannot
     #[arg(long)]
     pub no_cache: bool,
@@ -186,6 +189,7 @@ pub(super) fn run(context: &Context, args: &SeedArgs) -> Result<Outcome> {
             WorkTree::Overlay => WorkTreeKind::Overlay,
             WorkTree::None => WorkTreeKind::None,
         },
+        verify: args.verify,
         strict: args.strict,
         limits,
         threads: args.threads.map_or_else(threads, usize::from),

@@ -59,6 +59,8 @@ pub struct SeedRequest<'a> {
     pub origin: OriginPolicy,
     /// What stands beside `.git`.
     pub work_tree: WorkTreeKind,
+    /// Whether a pack layer is hashed before it is used again.
+    pub verify: bool,
     /// Whether a note is a refusal (R90).
     pub strict: bool,
     /// The caps on what the tree spells.

@@ -80,7 +80,7 @@ pub fn seed_overlay(
     progress: &SeedProgress,
 ) -> Result<OverlaySeed> {
     let key = layer_key(request)?;
-    let layer = match cache.find(&key, false)? {
+    let layer = match cache.find(&key, request.verify)? {
         Some(layer) if request.strict => {
             survey()?;
             layer

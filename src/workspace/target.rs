@@ -163,6 +163,10 @@ impl Target {
                 is_published: false,
             };
             building.lock.try_lock().doing(doing)?;
+            // Another run may have swept it in the moment before it was locked.
+            if building.lock.stat_self().doing(doing)?.nlink == 0 {
+                continue;
+            }
             building.root = match self.place {
                 Place::Missing(..) => None,
                 Place::Empty(_) => {
