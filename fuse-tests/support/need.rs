@@ -78,7 +78,10 @@ fn root() -> Option<String> {
 }
 
 fn fuse() -> Option<String> {
-    if !Path::new("/dev/fuse").exists() {
+    use std::os::unix::fs::MetadataExt;
+    let device = Path::new("/dev/fuse").metadata();
+    // 10:229 (devices.txt of the kernel).
+    if !device.is_ok_and(|device| device.rdev() == rustix::fs::makedev(10, 229)) {
         return Some(String::from("no /dev/fuse"));
     }
     if let Err(e) = std::fs::File::options()
