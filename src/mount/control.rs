@@ -181,8 +181,8 @@ fn detach(entry: &MountEntry, mode: UmountMode) -> Result<()> {
     result.map_err(|e| explain(point, e))
 }
 
-/// Unmounts, trying again for a moment where it is busy: a process that was just started by one with
-/// a file open on the mount holds that file until it executes.
+/// Unmounts, trying again for a moment where it is busy: a process that was just started by one
+/// with a file open on the mount holds that file until it executes.
 fn unmount_soon(point: &Path) -> io::Result<()> {
     let mut result = unmount(point, false);
     for _ in 0..BUSY_TRIES {
@@ -219,13 +219,13 @@ fn explain(point: &Path, error: io::Error) -> Error {
     let shown = shown.escape_debug();
     let text = error.to_string().to_lowercase();
     let is = |kind: io::ErrorKind, words: &str| error.kind() == kind || text.contains(words);
+    // What fusermount3 says of a mount that it did not make for this user.
+    let is_not_in_mtab = text.contains("not found in");
     let (kind, slug, message) = if is_busy(&error) {
         let way = "end what uses it (fuser -vm lists it), or give --lazy";
         let message = format!("mount {shown} is in use; {way}");
         (ErrorKind::Conflict, "mount-busy", message)
-    // The last is what fusermount3 says of a mount that it did not make for this user.
-    } else if is(io::ErrorKind::PermissionDenied, "not permitted") || text.contains("not found in")
-    {
+    } else if is(io::ErrorKind::PermissionDenied, "not permitted") || is_not_in_mtab {
         let message = format!("mount {shown} is another user's; ask that user, or root");
         (ErrorKind::Host, "umount-forbidden", message)
     } else if error.kind() == io::ErrorKind::InvalidInput {
