@@ -415,7 +415,7 @@ _forgefs() {
             return 0
             ;;
         forgefs__subcmd__seed)
-            opts="-q -v -h --from --format --no-cache --history --branch --detach --origin --worktree --mount --source --owner --allow-other --strict --max-entries --threads --json --quiet --verbose --state-dir --help"
+            opts="-q -v -h --from --format --verify --no-cache --history --branch --detach --origin --worktree --mount --source --owner --allow-other --strict --max-entries --threads --json --quiet --verbose --state-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

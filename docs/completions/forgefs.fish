@@ -95,6 +95,7 @@ complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l owner -d 'Show 
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l max-entries -d 'Refuse a commit with more files and directories than this' -r
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l threads -d 'How many threads work [default: the number of processors, 1 to 8]' -r
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l state-dir -d 'Where forgefs keeps its records [default: $FORGEFS_STATE_DIR, then $XDG_STATE_HOME/forgefs]' -r -F
+complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l verify -d 'Hash the pack layer of an overlay workspace even where it was checked before'
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l no-cache -d 'Do without the seed cache; an overlay workspace cannot'
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l detach -d 'Be on no branch'
 complete -c forgefs -n "__fish_forgefs_using_subcommand seed" -l mount -d 'Mount the merged view of an overlay workspace at DIR/merged'

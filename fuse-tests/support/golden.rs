@@ -1,4 +1,5 @@
-//! Golden files (R129): what a verb prints, word for word, with what differs from run to run masked.
+//! Golden files (R129): what a verb prints, word for word, with what differs from run to run
+//! masked.
 //! `FORGEFS_UPDATE=1` writes them anew; the diff then shows what scripts would notice.
 
 use serde_json::Value;

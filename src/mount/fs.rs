@@ -118,27 +118,31 @@ impl ForgeFs {
     }
 
     fn add_plus(&self, reply: &mut ReplyDirectoryPlus, listed: &Listed<'_>, next: u64) -> bool {
-        let generation = Generation(0);
         let (directory, index) = match *listed {
             Listed::Dot(ino, name) => {
                 // The kernel links neither; the attributes only fill the place.
                 let attr = placeholder(ino, crate::snapshot::EntryKind::Directory, self.owner);
-                return reply.add(INodeNo(ino.0), next, name, &NEVER, &attr, generation);
+                return reply.add(INodeNo(ino.0), next, name, &NEVER, &attr, Generation(0));
             }
             Listed::Entry(directory, index) => (directory, index),
         };
         let Some(entry) = directory.entry(index) else {
             return true;
         };
-        let name = OsStr::from_bytes(entry.name);
+        let fits = entry.name.len() <= NAME_BYTES_MAX;
         let (ttl, attr) = match self.snapshot.attr_of(directory, index) {
-            Ok(attr) if entry.name.len() <= NAME_BYTES_MAX => {
-                (FOREVER, file_attr(&attr, self.owner))
-            }
+            Ok(attr) if fits => (FOREVER, file_attr(&attr, self.owner)),
             // The name is shown; whoever enters it asks again and gets the error (R22, R6).
             Ok(_) | Err(_) => (NEVER, placeholder(entry.ino, entry.kind, self.owner)),
         };
-        reply.add(attr.ino, next, name, &ttl, &attr, generation)
+        reply.add(
+            attr.ino,
+            next,
+            OsStr::from_bytes(entry.name),
+            &ttl,
+            &attr,
+            Generation(0),
+        )
     }
 
     /// Returns the value of one of our extended attributes.

@@ -104,7 +104,8 @@ impl Store {
                     if !visited.insert(offset) {
                         return Err(pack.damage(offset, "is a delta that depends on itself"));
                     }
-                    // A base outside the pack is not a base: git says the same of thin packs at rest.
+                    // A base outside the pack is not a base: git says the same of thin packs at
+                    // rest.
                     offset = pack
                         .find(&base)?
                         .ok_or_else(|| Fault::MissingBase(pack.name(), base))?;
