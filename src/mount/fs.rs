@@ -19,10 +19,11 @@ use fuser::{
     ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
+use super::listing::Listed;
 use super::readahead::ReadAhead;
-use super::reply::{FOREVER, NEVER, absent, attr_ttl, errno, file_attr, file_type, placeholder};
+use super::reply::{FOREVER, absent, attr_ttl, errno, file_attr, file_type};
 use crate::error::Result;
-use crate::snapshot::{Count, Directory, Ino, NAME_BYTES_MAX, Snapshot};
+use crate::snapshot::{Count, Ino, NAME_BYTES_MAX, Snapshot};
 
 /// What the kernel is asked to do for us, where it can.
 const WISHES: [InitFlags; 8] = [
@@ -41,9 +42,6 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// Requests that the kernel may have under way without a process waiting: readahead.
 const BACKGROUND_MAX: u16 = 64;
-
-/// The entries `.` and `..` come first in a listing.
-const DOTS: u64 = 2;
 
 /// A snapshot as fuser serves it.
 #[derive(Debug)]
@@ -85,66 +83,6 @@ impl ForgeFs {
         }
     }
 
-    /// Lists a directory from `offset` on with `add`, which returns whether the reply is full.
-    fn list(
-        &self,
-        ino: INodeNo,
-        offset: u64,
-        mut add: impl FnMut(Listed<'_>, u64) -> bool,
-    ) -> Result<()> {
-        let directory = self.snapshot.list(Ino(ino.0))?;
-        for next in offset..DOTS {
-            let listed = if next == 0 {
-                Listed::Dot(directory.ino(), ".")
-            } else {
-                Listed::Dot(directory.parent_ino(), "..")
-            };
-            if add(listed, next + 1) {
-                return Ok(());
-            }
-        }
-        let first = usize::try_from(offset.saturating_sub(DOTS)).unwrap_or(usize::MAX);
-        if first >= directory.len() {
-            // Asked for what follows the end, the kernel has made inodes of all that stands before.
-            self.read_ahead.note_listed(&directory);
-        }
-        for index in first..directory.len() {
-            let next = (index as u64).saturating_add(DOTS + 1);
-            if add(Listed::Entry(&directory, index), next) {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    fn add_plus(&self, reply: &mut ReplyDirectoryPlus, listed: &Listed<'_>, next: u64) -> bool {
-        let (directory, index) = match *listed {
-            Listed::Dot(ino, name) => {
-                // The kernel links neither; the attributes only fill the place.
-                let attr = placeholder(ino, crate::snapshot::EntryKind::Directory, self.owner);
-                return reply.add(INodeNo(ino.0), next, name, &NEVER, &attr, Generation(0));
-            }
-            Listed::Entry(directory, index) => (directory, index),
-        };
-        let Some(entry) = directory.entry(index) else {
-            return true;
-        };
-        let fits = entry.name.len() <= NAME_BYTES_MAX;
-        let (ttl, attr) = match self.snapshot.attr_of(directory, index) {
-            Ok(attr) if fits => (FOREVER, file_attr(&attr, self.owner)),
-            // The name is shown; whoever enters it asks again and gets the error (R22, R6).
-            Ok(_) | Err(_) => (NEVER, placeholder(entry.ino, entry.kind, self.owner)),
-        };
-        reply.add(
-            attr.ino,
-            next,
-            OsStr::from_bytes(entry.name),
-            &ttl,
-            &attr,
-            Generation(0),
-        )
-    }
-
     /// Returns the value of one of our extended attributes.
     fn xattr(&self, ino: Ino, name: &OsStr) -> Result<Option<String>> {
         let commit = self.snapshot.commit();
@@ -155,12 +93,6 @@ impl ForgeFs {
             _ => Ok(None),
         }
     }
-}
-
-/// One line of a listing.
-enum Listed<'a> {
-    Dot(Ino, &'static str),
-    Entry(&'a Directory, usize),
 }
 
 /// Answers with a fixed error.

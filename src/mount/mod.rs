@@ -7,6 +7,8 @@ pub mod find;
 #[cfg(feature = "fuse")]
 mod fs;
 pub mod handshake;
+#[cfg(feature = "fuse")]
+mod listing;
 #[cfg(not(feature = "fuse"))]
 mod no_server;
 #[cfg(feature = "fuse")]
