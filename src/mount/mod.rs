@@ -6,6 +6,8 @@ pub mod daemon;
 pub mod find;
 #[cfg(feature = "fuse")]
 mod fs;
+#[cfg(feature = "fuse")]
+mod given;
 pub mod handshake;
 #[cfg(feature = "fuse")]
 mod listing;
